@@ -16,6 +16,9 @@ from streamdp.zones import first_shown
 Step = Literal["day", "week", "month", "quarter", "year"]
 
 _ROLLING = re.compile(r"(?:last |rolling )?([1-9]\d{0,3})d(?:ays)?")
+AROUND = 60
+"""Batches before and behind a period that are read with it."""
+
 FORMS = "2013-06-03, 2013-W22, 2013-06, 2013-Q2, 2013, 2013-06-03..2013-07-15, 28d, all"
 
 
@@ -66,19 +69,23 @@ def period(text: str, zone: str, first: int, last: int) -> Period:
 
 def every(step: Step, whole: Period, zone: str) -> tuple[Period, ...]:
     """The days, weeks, months... that lie wholly in a period."""
-    there = ZoneInfo(zone)
-    day = _floor(step, datetime.fromtimestamp(whole.since, there).date())
-    found: list[Period] = []
-    while True:
-        following = _floor(step, day + timedelta(days={"day": 1, "week": 7}.get(step, 31)))
-        if step in ("quarter", "year"):
-            following = _floor(step, day + timedelta(days=93 if step == "quarter" else 366))
-        each = _between(_name(step, day), day, following, zone)
-        if each.since >= whole.until:
-            return tuple(found)
+    each, found = holding(step, whole.since, zone), list[Period]()
+    while each.since < whole.until:
         if each.since >= whole.since and each.until <= whole.until:
             found.append(each)
-        day = following
+        each = holding(step, each.until, zone)
+    return tuple(found)
+
+
+def holding(step: Step, moment: int, zone: str) -> Period:
+    """The day, week, month... that a moment lies in.
+
+    >>> holding("week", 1369612800, "UTC").name
+    '2013-W22'
+    """
+    day = _floor(step, datetime.fromtimestamp(moment, ZoneInfo(zone)).date())
+    days = {"day": 1, "week": 7, "month": 31, "quarter": 93, "year": 366}[step]
+    return _between(_name(step, day), day, _floor(step, day + timedelta(days=days)), zone)
 
 
 def rolling(days: int, ends: Sequence[int], zone: str) -> Iterator[Period]:

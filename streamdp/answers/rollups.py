@@ -5,7 +5,7 @@ Their rows follow from measurements that were paid for. So a rollup costs nothin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,11 +78,33 @@ def rolled(
     Returns:
         None if no row has a value.
     """
-    places = measured.within(period, partial)
+    rows = [
+        named | _said(ask, group)
+        for named, group, ask in answerable(
+            measured, newest, measured.within(period, partial), partial
+        )
+    ]
+    by = measured.by
+    rows.sort(key=lambda row: bool(by) and row[by[0]] is None)
+    return tuple(rows) if any(row["value"] is not None for row in rows) else ()
+
+
+def answerable(
+    measured: Measured, newest: Release, places: tuple[int, ...], partial: bool = False
+) -> Iterator[tuple[dict[str, Json], Group, Callable[[Group], Answer]]]:
+    """The rows of the newest release that can be asked of several: labels, group, and how to ask.
+
+    Where there are groups, each row also stands once with no group, for all of them together.
+
+    Args:
+        measured: The releases.
+        newest: Of the job.
+        places: Of the releases that are asked about together.
+        partial: Whether some may have no measurements.
+    """
     labels = tuple(each.name for each in newest.columns if each.role == "label")
     answers = _Answers(measured, places, partial)
-    rows, seen = list[Row](), set[tuple[Json, ...]]()
-    by = measured.by
+    seen, by = set[tuple[Json, ...]](), measured.by
     for row in newest.rows:
         about = {name: row[name] for name in labels if name in row}
         ask = answers.asking(about)
@@ -93,9 +115,7 @@ def rolled(
             named = about | ({} if group else dict.fromkeys(by))
             if (key := tuple(named.items())) not in seen:
                 seen.add(key)
-                rows.append(named | _said(ask, group))
-    rows.sort(key=lambda row: bool(by) and row[by[0]] is None)
-    return tuple(rows) if any(row["value"] is not None for row in rows) else ()
+                yield named, group, ask
 
 
 def _said(ask: Callable[[Group], Answer], group: Group) -> dict[str, Any]:

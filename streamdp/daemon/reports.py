@@ -32,7 +32,8 @@ def write_due(
     """Write all reports that are due; log failures, and try them again in the next round."""
     for name, section in configuration.reports.items():
         try:
-            for stretch in _missing(database, section, now):
+            zone = configuration.sources[configuration.releases[section.job].source].zone
+            for stretch in _missing(database, section, now, zone):
                 _write(configuration, database, section, stretch, now)
                 log("report.written", report=name, job=section.job)
             failures.pop(name, None)
@@ -43,7 +44,7 @@ def write_due(
             failures[name] = reason
 
 
-def _missing(database: Database, section: ReportSection, now: int) -> list[Stretch]:
+def _missing(database: Database, section: ReportSection, now: int, zone: str) -> list[Stretch]:
     """Periods with releases that are over and have no report, the oldest first.
 
     Reports are written in this order, so all before the newest that is there are there.
@@ -51,8 +52,8 @@ def _missing(database: Database, section: ReportSection, now: int) -> list[Stret
     found: list[Stretch] = []
     stretch = Stretch()
     while (newest := newest_moment(database, section.job, stretch)) is not None:
-        period = period_of(newest, section.period)
-        if all(file.exists() for file in _files(section, period)):
+        period = period_of(newest, section.period, zone)
+        if all(file.exists() for file in _files(section, period, zone)):
             break
         is_over = bool(stretch.until) or now >= (period.until or now) + DAY
         if is_over:
@@ -61,8 +62,8 @@ def _missing(database: Database, section: ReportSection, now: int) -> list[Stret
     return found[::-1]
 
 
-def _files(section: ReportSection, period: Stretch) -> list[Path]:
-    name = f"{section.job}-{day_of(period.since or 0)}"
+def _files(section: ReportSection, period: Stretch, zone: str) -> list[Path]:
+    name = f"{section.job}-{day_of(period.since or 0, zone)}"
     return [section.path / f"{name}.{form}" for form in section.form]
 
 
@@ -75,8 +76,11 @@ def _write(
     columns = wiring.release_kind(configuration, section.job).columns
     found = digest(configuration, database, section.job, section.period, of.since, now, columns)
     make_folder(section.path, section.mode)
-    for target, form in zip(_files(section, of), section.form, strict=True):
-        write_whole(target, partial(_fill, written(found, now, form)), section.mode)
+    zone = configuration.sources[configuration.releases[section.job].source].zone
+    for target, form in zip(_files(section, of, zone), section.form, strict=True):
+        # A report comes last, for where it is, nothing of it is missing.
+        for path, content in written(found, now, form, target).items():
+            write_whole(path, partial(_fill, content), section.mode)
 
 
 def _fill(content: bytes, file: int) -> None:

@@ -10,15 +10,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from streamdp.answers.closed import Closed, closed, identity
+from streamdp.answers.periods import AROUND
 from streamdp.engine.job import Job
 from streamdp.errors import ConfigurationError
 from streamdp.types import Row
 
 if TYPE_CHECKING:
     from streamdp.engine.release import EngineContext
-
-AROUND = 60
-"""Batches before and behind a period that are read with it."""
 
 TURN = 4
 """Rollups of one job before other tasks have their turn."""

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 
 from streamdp.answers.job import DAY, Answer, Group, Measured, counts_records, mean, summed
-from streamdp.answers.periods import Period, Step, every, period
+from streamdp.answers.periods import AROUND, Period, Step, every, period
 from streamdp.answers.tables import Part
 from streamdp.config.base.axes import condition, described, labels
 from streamdp.database import Database
@@ -18,9 +18,6 @@ from streamdp.reports.releases.sentences import change_said, sureness
 from streamdp.sinks.columns import Kind
 from streamdp.store.measurements import batches_span, select_measurements
 from streamdp.types import Json
-
-AROUND = 60
-"""Batches before and behind a period that are read with it."""
 
 NEXT = "next"
 """The period that is the batch after the last one."""

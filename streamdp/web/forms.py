@@ -36,6 +36,11 @@ def static(name: str) -> bytes:
     return files("streamdp.web").joinpath("static", name).read_bytes()
 
 
+def embedded(name: str) -> Markup:
+    """A file of the page inside a document."""
+    return Markup(static(name).decode())  # noqa: S704
+
+
 @cache
 def static_address(name: str) -> str:
     """Address of a file of the page, another one whenever its content changes."""

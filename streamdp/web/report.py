@@ -1,42 +1,104 @@
-"""A report of a job as one file: HTML with its charts inside, its PDF, or Markdown."""
+"""A report of a job: HTML or PDF in one file, or Markdown with its pictures beside it."""
 
 from __future__ import annotations
 
-import base64
 import logging
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from importlib.util import find_spec
+from pathlib import Path
 from typing import assert_never
-
-from markupsafe import Markup
+from urllib.parse import quote
 
 from streamdp.config.sections.reports import ReportForm
 from streamdp.errors import StreamdpError
 from streamdp.reports.charts.frame import STYLE, alone
-from streamdp.reports.charts.panels import chart_of
+from streamdp.reports.charts.panels import Chart, Panel, chart_of, panels
+from streamdp.reports.releases.changes import Comparison, Interval
 from streamdp.reports.releases.digest import Digest
-from streamdp.reports.releases.headline import headline
+from streamdp.reports.releases.sentences import amounts, in_100
+from streamdp.reports.releases.series import Picture
+from streamdp.reports.releases.summary import GLOSSARY
 from streamdp.text import printable
 from streamdp.types import Json
-from streamdp.web.forms import moment, number, render, static
+from streamdp.types.columns import HARDLY_ANY
+from streamdp.web.forms import embedded, moment, number, render
+from streamdp.web.tables import WIDEST, Cell, columns
 
 ROWS = 400
 """Releases in the table of one report: the last."""
 
+GRIDS = (
+    ".panels,.panel .charts{display:block}.panel .picture{display:inline-block;width:47%}"
+    ".panels.one .panel:not(.many) .picture{width:100%}"
+)
+"""Charts beside each other, for a printer whose grids have no columns that fill."""
 
-def written(digest: Digest, now: int, form: ReportForm) -> bytes:
-    """A report in one of its formats.
+PARTS = 12
+"""Parts of many series that are drawn: the first."""
+
+LETTERS, PAGE = 9, 100
+"""Letters of a narrow column, and of all columns of a table that fits a page."""
+
+
+def written(digest: Digest, now: int, form: ReportForm, path: Path) -> dict[Path, bytes]:
+    """The files of a report in one of its formats, itself the last.
+
+    Args:
+        digest: What it is about.
+        now: POSIX time.
+        form: The format.
+        path: Of the report; pictures of Markdown lie beside it, under its name and a number.
 
     Raises:
         StreamdpError: The extra that makes PDFs is not installed.
     """
     if form == "md":
-        return as_markdown(digest, now).encode()
+        drawn = [(title, alone(svg)) for title, svg in pictures(digest)]
+        beside = [path.with_name(f"{path.stem}-{at}.svg") for at in range(1, len(drawn) + 1)]
+        found = {each: svg.encode() for each, (_, svg) in zip(beside, drawn, strict=True)}
+        shown = [(title, each.name) for each, (title, _) in zip(beside, drawn, strict=True)]
+        return {**found, path: as_markdown(digest, now, shown).encode()}
     if form == "html":
-        return as_html(digest, now).encode()
+        return {path: as_html(digest, now).encode()}
     if form == "pdf":
-        return as_pdf(digest, now)
+        return {path: as_pdf(digest, now)}
     assert_never(form)
+
+
+def pictures(digest: Digest) -> list[tuple[str, str]]:
+    """Titles and charts of a report whose pictures are files: as the page draws them."""
+    drawn = [
+        (name or f"{digest.job} over time", chart_of(digest.job, part, digest.events))
+        for name, part in _parts(digest.picture)
+    ]
+    own = [(each.title, each.svg) for each in digest.own]
+    return [(title, svg) for title, svg in [*drawn, *own] if svg]
+
+
+def _parts(whole: Picture) -> list[tuple[str, Picture]]:
+    """The parts of many series, as the page shows them; the whole, where it has none."""
+    return [(name, whole.part(name)) for name in whole.parts()[:PARTS]] or [("", whole)]
+
+
+def _panels(digest: Digest) -> list[Panel]:
+    """The panels of the page, of all parts below each other."""
+    found = [
+        replace(each, title=" · ".join(filter(None, (name, each.title))))
+        for name, part in _parts(digest.picture)
+        for each in panels(digest.job, part, digest.events)
+    ]
+    return (
+        found
+        if len(found) == 1
+        else [replace(e, charts=tuple(map(_small, e.charts))) for e in found]
+    )
+
+
+def _small(chart: Chart) -> Chart:
+    """A chart that stands beside others."""
+    return replace(chart, sizes={"small": chart.sizes["small"]})
 
 
 def as_pdf(digest: Digest, now: int) -> bytes:
@@ -55,6 +117,7 @@ def as_pdf(digest: Digest, now: int) -> bytes:
     # To a picture it applies no style but the picture's own, and says so at length.
     logging.getLogger("weasyprint").setLevel(logging.CRITICAL)
     text = re.sub("(<svg[^>]*>)", rf"\1<style>{STYLE}</style>", as_html(digest, now))
+    text = text.replace("</style>", f"{GRIDS}</style>", 1)
     made: bytes = weasyprint.HTML(string=text, url_fetcher=_refuse).write_pdf()
     return made
 
@@ -68,52 +131,136 @@ def as_html(digest: Digest, now: int) -> str:
     return render(
         "report.html",
         digest=digest,
+        words=digest.words,
         now=now,
-        svg=Markup(chart_of(digest.job, digest.picture, digest.events)),  # noqa: S704
-        headline=headline(digest.picture),
-        style=Markup(static("page.css").decode()),  # noqa: S704
+        panels=_panels(digest),
+        changes=_changes(digest.compared),
+        batches=_batches(digest),
+        shown=WIDEST,
+        glossary=GLOSSARY,
+        style=embedded("page.css"),
         rows=ROWS,
     )
 
 
-def as_markdown(digest: Digest, now: int) -> str:
-    """Markdown, with the chart as an embedded image."""
-    main = chart_of(digest.job, digest.picture, digest.events)
-    drawn = [*([(digest.job, main)] if main else []), *((c.title, c.svg) for c in digest.own)]
-    first, last = digest.releases[0].batch, digest.releases[-1].batch
+def as_markdown(digest: Digest, now: int, shown: list[tuple[str, str]]) -> str:
+    """Markdown that shows pictures of other files: their titles and names."""
+    words = digest.words
     lines = [
-        f"# {_text(digest.job)}: {_text(first)} to {_text(last)}",
+        f"# {_text(digest.job)}: {_text(words.title)}",
         "",
-        f"As of {moment(now)} UTC: {len(digest.releases)} releases.",
+        f"**{_text(words.headline)}**",
         "",
-        *(f"![{_text(title)}](data:image/svg+xml;base64,{_encoded(svg)})" for title, svg in drawn),
+        f"## Since the {digest.compared.step} before" if digest.compared else "## Changes",
+        "",
+        *(f"- {_text(each)}" for each in words.changed),
+        *([""] if words.changed else []),
+        _text(words.about_changes),
+        *(line for title, name in shown for line in ("", f"![{_text(title)}]({_address(name)})")),
+    ]
+    head, rows = _changes(digest.compared)
+    unit = f" in {_text(digest.picture.unit)}" if digest.picture.unit else ""
+    if rows:
+        table = [[_flat(cell) for cell in row] for row in rows]
+        lines += ["", f"## The whole {digest.compared.step if digest.compared else ''}{unit}", ""]
+        lines += _table(head, table)
+    lines += ["", f"## Batches{unit}"]
+    for head, rows in _batches(digest):
+        lines += ["", *_table(head, [[_named(row[0]), *map(_flat, row[1:])] for row in rows])]
+    if digest.events.events:
+        found = [[each.batch, each.meaning] for each in digest.events.events]
+        lines += ["", "## Other events", "", *_table(["batch", "what"], found)]
+    lines += ["", "## What it cost", "", _text(words.cost), "", "## May it be shown?"]
+    lines += [line for each in words.showing for line in ("", _text(each))]
+    lines += [
+        "",
+        "## Words",
+        "",
+        *(f"- *{_text(word)}*: {_text(said)}." for word, said in GLOSSARY),
     ]
     for name, about in digest.sheet.items():
         if isinstance(about, dict):
             facts = [f"- {_text(key)}: {_text(number(value))}" for key, value in about.items()]
             lines += ["", f"## {name.capitalize()}", "", *facts]
-    names = [each.name for each in digest.picture.series]
-    lines += ["", "## Releases", "", *_table(["batch", *names], _rows(digest))]
-    if digest.events.events:
-        found = [[each.batch, each.meaning] for each in digest.events.events]
-        lines += ["", "## Other events", "", *_table(["batch", "what"], found)]
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, "", f"As of {moment(now)} UTC.", ""])
 
 
-def _encoded(svg: str) -> str:
-    return base64.b64encode(alone(svg).encode()).decode()
+Grid = tuple[list[str], list[list[Cell]]]
+"""Names of columns, and rows."""
 
 
-def _rows(digest: Digest) -> list[list[Json]]:
-    series = digest.picture.series
-    count = len(digest.picture.batches)
-    return [
-        [digest.picture.batches[at], *(number(each.cells[at]) for each in series)]
-        for at in range(count - 1, max(count - ROWS, 0) - 1, -1)
-    ]
+def _changes(compared: Comparison | None) -> Grid:
+    """Each row of a period: its value, its change, and how sure that is where it is measured."""
+    rows = [] if compared is None else compared.rows[:ROWS]
+    if compared is None or not rows:
+        return [], []
+    head = ["row", compared.period.name]
+    moved = any(each.moved for each in rows)
+    known = any(each.moved and each.moved.differ is not None for each in rows)
+    if moved:
+        head.append(f"since the {compared.step} before")
+    if known:
+        head += ["records differ, in 100", "process, in 100"]
+    found = []
+    for row in rows:
+        line = [Cell(row.name), _cell(row.value)]
+        if moved:
+            line.append(_cell(row.moved.by, signed=True) if row.moved else Cell("–"))
+        if known:
+            line += [Cell("–"), Cell("–")]
+            if row.moved and row.moved.differ is not None and row.moved.rose is not None:
+                rose = row.moved.rose
+                said = f"rose {in_100(rose)}" if rose >= 0.5 else f"fell {in_100(1 - rose)}"
+                line[-2:] = [Cell(str(in_100(row.moved.differ))), Cell(said)]
+        found.append(line)
+    return head, found
 
 
-def _table(names: list[str], rows: list[list[Json]]) -> list[str]:
+def _cell(value: Interval, *, signed: bool = False) -> Cell:
+    """A value and its interval, to the digits that the interval supports."""
+    at, low, high = amounts(*value)
+    plus = "+" if signed and value[0] > 0 and at != "0" else ""
+    return Cell(plus + at, f"{low} to {high}" if value[1] < value[2] else "")
+
+
+def _batches(digest: Digest) -> list[Grid]:
+    """Each batch in its own order, a column a series as charts draw it: tables that fit a page."""
+    whole = digest.picture
+    places = range(max(len(whole.batches) - ROWS, 0), len(whole.batches))
+    first = [Cell(whole.batches[at], flag="; ".join(whole.flags_at(at))) for at in places]
+    found: list[Grid] = []
+    room = 0
+    for each in columns(whole):
+        name, cells = whole.called(each.series), each.cells()
+        wide = max(len(name), LETTERS) + 2
+        if wide > room:
+            found.append((["batch"], [[cell] for cell in first]))
+            room = PAGE
+        room -= wide
+        head, rows = found[-1]
+        head.append(name)
+        for row, at in zip(rows, places, strict=True):
+            row.append(Cell("–") if cells[at].flag == HARDLY_ANY else cells[at])
+    return found
+
+
+def _named(cell: Cell) -> str:
+    """The first cell of a row, with what is odd about the row."""
+    return f"{cell.value}: {cell.flag}" if cell.flag else cell.value
+
+
+def _flat(cell: Cell) -> str:
+    """A cell of a table in one line."""
+    interval = f" ({cell.interval})" if cell.interval else ""
+    return f"{cell.value}{interval}"
+
+
+def _address(name: str) -> str:
+    """The name of a file beside, as Markdown takes it."""
+    return quote(name)
+
+
+def _table(names: list[str], rows: Sequence[Sequence[Json]]) -> list[str]:
     lines = [[*map(_text, names)], ["---"] * len(names), *([*map(_text, row)] for row in rows)]
     return [f"| {' | '.join(line)} |" for line in lines]
 

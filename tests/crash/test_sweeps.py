@@ -415,7 +415,8 @@ def test_a_leak_in_a_report_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Power: a word in a PDF is compressed, and written in the numbers of its letters."""
 
     def leaking(*arguments: Any) -> Digest:
-        return replace(digest(*arguments), cost=canaries.WORDS[1])
+        found = digest(*arguments)
+        return replace(found, words=replace(found.words, cost=canaries.WORDS[1]))
 
     monkeypatch.setattr(reports, "digest", leaking)
     report = "reports: {days: {job: stream_x, period: day, path: reports, form: [pdf]}}\n"

@@ -18,7 +18,9 @@ from tests.worlds import EventLog, HandClock, ReplayedEntropy
 
 REPORTED = f"{CONFIG}reports:\n  each: {{job: daily, period: day, path: told, form: [html, md]}}\n"
 
-NAMES = [f"daily-2023-11-{day}.{form}" for day in (15, 16, 17) for form in ("html", "md")]
+NAMES = sorted(
+    f"daily-2023-11-{day}{form}" for day in (15, 16, 17) for form in ("-1.svg", ".html", ".md")
+)
 
 MORNING_AFTER = 1_700_287_200
 """2023-11-18 06:00: the last window is over, its day has just ended."""
@@ -66,7 +68,7 @@ def test_a_period_that_may_still_grow_has_none(home: Home) -> None:
     """Until a day after its end, unless a batch of a later one is released."""
     home.clock.seconds = MORNING_AFTER
     live(home, EventLog())
-    assert written(home) == NAMES[:4]
+    assert written(home) == NAMES[:6]
 
 
 def test_files_are_reported_where_they_were_released(home: Home) -> None:
@@ -83,11 +85,13 @@ def test_files_are_reported_where_they_were_released(home: Home) -> None:
         with runtime(configuration, ReplayedEntropy(name), home.clock, log) as running:
             running.runner.round([running.jobs["parts"]])
             watch(running, configuration, home.clock, log)
-        assert len(written(home)) == 2 * months
+        assert len(written(home)) == 3 * months
     assert written(home) == [
-        f"parts-{month}-01.{form}" for month in ("2024-01", "2024-02") for form in ("html", "md")
+        f"parts-{month}-01{form}"
+        for month in ("2024-01", "2024-02")
+        for form in ("-1.svg", ".html", ".md")
     ]
-    tables = [(home.path / "told" / name).read_text() for name in written(home)[1::2]]
+    tables = [(home.path / "told" / name).read_text() for name in written(home)[2::3]]
     told = [re.findall(r"^\| (\w)\.csv", table, re.MULTILINE) for table in tables]
     assert [sorted(names) for names in told] == [["a", "b", "z"], ["0"]]
 
@@ -114,7 +118,7 @@ def test_a_folder_that_cannot_be_written_is_told_once(home: Home) -> None:
         (home.path / "told").unlink()
         watch(running, configuration, home.clock, log)
     assert written(home) == NAMES
-    assert (home.path / "told" / NAMES[0]).read_text().startswith("<!doctype html>")
+    assert (home.path / "told" / NAMES[1]).read_text().startswith("<!doctype html>")
 
 
 def test_a_planted_link_is_not_followed(home: Home) -> None:

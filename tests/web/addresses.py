@@ -58,7 +58,7 @@ def _reports(reader: Reader, now: int) -> Iterator[tuple[str, bytes]]:
             columns = view.columns(job)
             found = digest(view.configuration, view.database, job, "all", None, now, columns)
             yield f"report {job}.html", as_html(found, now).encode()
-            yield f"report {job}.md", as_markdown(found, now).encode()
+            yield f"report {job}.md", as_markdown(found, now, []).encode()
             yield f"report {job}.svg", chart_of(job, found.picture, found.events).encode()
 
 

@@ -34,7 +34,7 @@ _period = click.option(
     type=click.Choice(_PERIODS),
     default="month",
     show_default=True,
-    help="Period of the calendar, in UTC: the one that the last batch lies in.",
+    help="Period of the calendar, in the time zone of the batches: that of the last batch.",
 )
 _until = click.option("--at", callback=moment, help="Day (ISO) whose period is taken instead.")
 
@@ -46,10 +46,12 @@ _until = click.option("--at", callback=moment, help="Day (ISO) whose period is t
 @_until
 @_output
 def report(job: str, config_path: Path, period: Period, at: int | None, output: Path) -> None:
-    """Write what JOB published in a period as one .html, .pdf or .md file, with its charts inside.
+    """Write what JOB published in a period as .html, .pdf or .md, and what changed since before.
 
-    It holds what was released and facts of the ledger, nothing else. Needs the extra `web`; a PDF
-    needs the extra `pdf` too. The section `reports` of the configuration writes one each period.
+    HTML and PDF are one file; pictures of Markdown are .svg files beside it. A report holds what
+    was released, what follows from it, and facts of configuration and ledger, nothing else. Needs
+    the extra `web`; a PDF needs the extra `pdf` too. The section `reports` of the configuration
+    writes one each period.
     """
     from streamdp.cli.look.web import require_extra
 
@@ -61,7 +63,8 @@ def report(job: str, config_path: Path, period: Period, at: int | None, output: 
     from streamdp.web.report import written
 
     digest = _digest(job, config_path, period, at)
-    _write(output, written(digest, int(time.time()), form))
+    for path, content in written(digest, int(time.time()), form, output).items():
+        _write(path, content)
 
 
 @click.command()

@@ -19,7 +19,7 @@ class ReportSection(Section):
     job: str = Field(description="Name of the release to report on.", examples=["air_time"])
     period: Literal["day", "week", "month", "quarter", "year"] = Field(
         default="month",
-        description="Period of the calendar, in UTC, that each report is about. It is over when a"
+        description="Period of the calendar, in the time zone of the batches. It is over when a"
         " batch of a later one is released, or a day after its end. Default `month`.",
     )
     path: Path = Field(

@@ -207,10 +207,12 @@ def _tick(number: float) -> str:
 
 
 def moments(across: Across, ground: int) -> Iterator[str]:
-    """Lines and labels of the axis of places."""
+    """Lines and labels of the axis of places; the last label ends within the chart."""
+    edge = across.scale.end + 6 + RIGHT
     for place, name in across.marks:
         x, text = across(place), escape(name)
         yield f'<path class="grid" d="M{x:.1f} {TOP}V{ground}"/>'
+        x = min(x, edge - LETTER * len(name) / 2)
         yield f'<text class="tick" x="{x:.1f}" y="{ground + 20}" text-anchor="middle">{text}</text>'
 
 

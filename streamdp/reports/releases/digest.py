@@ -1,4 +1,4 @@
-"""Report of one job and period: its series, other events, and the cost."""
+"""Report of one job and period: its words, series, changes and other events."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from streamdp.config import Configuration
 from streamdp.database import Database
 from streamdp.errors import StreamdpError
-from streamdp.privacy.amounts import total_text
 from streamdp.reports.charts.own import OwnChart, own_charts
+from streamdp.reports.releases.changes import Comparison, comparison
 from streamdp.reports.releases.happenings import Happenings, happenings
 from streamdp.reports.releases.periods import Period, period_of
 from streamdp.reports.releases.series import Picture, picture
 from streamdp.reports.releases.sheet import data_sheet
+from streamdp.reports.releases.summary import Summary, summary
 from streamdp.store.reading.browse import Stretch, newest_releases, sampled_releases
 from streamdp.store.reading.places import moment_of
 from streamdp.types import Column, Json, Release
@@ -33,7 +34,8 @@ class Digest:
         every: Of how many releases each point is one.
         releases: Those in the picture, oldest first.
         events: Other events of the period.
-        cost: What the releases in the picture cost together, in words.
+        compared: The period beside the one before; None where it is no period of the calendar.
+        words: What it says before pictures and tables.
         sheet: What, how often, how accurate, how private.
         own: Charts that the kind brings.
     """
@@ -44,7 +46,8 @@ class Digest:
     every: int
     releases: tuple[Release, ...]
     events: Happenings
-    cost: str
+    compared: Comparison | None
+    words: Summary
     sheet: dict[str, Json]
     own: tuple[OwnChart, ...]
 
@@ -66,19 +69,27 @@ def digest(
     last = next(iter(newest_releases(database, job, 1)), None)
     if last is None:
         raise StreamdpError(f"{job} has released nothing yet", hint="`streamdp status` says why")
-    stretch = period_of(moment_of(last) if until is None else until, period)
+    moment = moment_of(last) if until is None else until
+    zone = configuration.sources[configuration.releases[job].source].zone
+    stretch = period_of(moment, period, zone)
     found, every = sampled_releases(database, job, MOST, stretch)
     if not found:
         hint = f"its last batch is {last.batch}; `streamdp releases {job}` lists all"
         raise StreamdpError(f"{job} has released nothing in that {period}", hint=hint)
+    whole = picture(found, declared)
+    compared = None
+    if period != "all" and whole.axis == "time":
+        compared = comparison(configuration, database, job, period, moment, found[-1], whole)
+    left_out = f", one in {every} of the period" if every > 1 else ""
     return Digest(
         job=job,
         stretch=stretch,
-        picture=picture(found, declared),
+        picture=whole,
         every=every,
         releases=found,
         events=_within(happenings(configuration, database, job, now), stretch),
-        cost=total_text((each.epsilon_nano, each.rho_nano or 0, each.delta_atto) for each in found),
+        compared=compared,
+        words=summary(configuration, database, job, found, whole, compared, left_out),
         sheet=data_sheet(configuration, database, job, declared),
         own=tuple(own_charts(job, found, declared)),
     )

@@ -1,47 +1,53 @@
-"""Stretches of the calendar, in UTC."""
+"""Stretches of the calendar, by the clocks of the time zone of the batches."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Literal
+from zoneinfo import ZoneInfo
 
+from streamdp.answers.periods import Step, holding
 from streamdp.store.reading.browse import Stretch
 
 Period = Literal["day", "week", "month", "quarter", "year", "all"]
 
 
-def period_of(moment: int, period: Period) -> Stretch:
+def period_of(moment: int, period: Period, zone: str = "UTC") -> Stretch:
     """The day, week, month… that a moment lies in.
 
-    >>> period_of(0, "week")
-    Stretch(since=-259200, until=345600)
+    >>> period_of(0, "week"), period_of(0, "day", "Europe/Berlin")
+    (Stretch(since=-259200, until=345600), Stretch(since=-3600, until=82800))
     """
     if period == "all":
         return Stretch()
-    day = datetime.fromtimestamp(moment, UTC).replace(hour=0, minute=0, second=0)
-    if period == "day":
-        return _stretch(day, day + timedelta(days=1))
-    if period == "week":
-        monday = day - timedelta(days=day.weekday())
-        return _stretch(monday, monday + timedelta(days=7))
-    months = {"month": 1, "quarter": 3, "year": 12}[period]
-    first = day.replace(day=1, month=(day.month - 1) // months * months + 1)
-    return _stretch(first, _later(first, months))
+    found = holding(period, moment, zone)
+    return Stretch(found.since, found.until)
 
 
-def day_of(moment: int) -> str:
+def day_of(moment: int, zone: str = "UTC") -> str:
     """The day that a moment lies in, as it is written in the name of a file.
 
-    >>> day_of(0)
-    '1970-01-01'
+    >>> day_of(0), day_of(-3600, "Europe/Berlin")
+    ('1970-01-01', '1970-01-01')
     """
-    return datetime.fromtimestamp(moment, UTC).date().isoformat()
+    return datetime.fromtimestamp(moment, ZoneInfo(zone)).date().isoformat()
 
 
-def _later(first: datetime, months: int) -> datetime:
-    years, month = divmod(first.month - 1 + months, 12)
-    return first.replace(year=first.year + years, month=month + 1)
+def in_words(moment: int, step: Step, zone: str) -> str:
+    """The period that a moment lies in, as people say it.
 
-
-def _stretch(since: datetime, until: datetime) -> Stretch:
-    return Stretch(int(since.timestamp()), int(until.timestamp()))
+    >>> in_words(1363046400, "week", "UTC"), in_words(1363046400, "quarter", "UTC")
+    ('the week of Monday 11 March 2013', 'January to March 2013')
+    """
+    first = datetime.fromtimestamp(holding(step, moment, zone).since, ZoneInfo(zone))
+    match step:
+        case "day":
+            return f"{first:%A} {first.day} {first:%B %Y}"
+        case "week":
+            return f"the week of {first:%A} {first.day} {first:%B %Y}"
+        case "month":
+            return f"{first:%B %Y}"
+        case "quarter":
+            return f"{first:%B} to {first.replace(month=first.month + 2, day=1):%B %Y}"
+        case "year":
+            return f"{first:%Y}"

@@ -12,15 +12,15 @@ def change_said(name: str, change: float, lower: float, upper: float, unit: str 
     """A change with its interval; no direction where the interval reaches both.
 
     >>> change_said("median", 6.2, 2.1, 10.3, "minutes"), change_said("flights", -3.0, -20.0, 14.0)
-    ('median rose by 6.2 minutes, 2.1 to 10.3', 'flights: no sure change, 20 less to 14 more')
+    ('median rose by 6.2 minutes (2.1 to 10.3)', 'flights: no sure change, 20 less to 14 more')
     """
-    width, of = upper - lower, f" {unit}" if unit else ""
+    of = f" {unit}" if unit else ""
     if lower <= 0 <= upper:
-        less, more = amount(-lower, width), amount(upper, width)
-        return f"{name}: no sure change, {less}{of} less to {more} more"
+        _, less, more = amounts(change, lower, upper)
+        return f"{name}: no sure change, {less.lstrip('-')}{of} less to {more} more"
     verb, low, high = ("rose", lower, upper) if lower > 0 else ("fell", -upper, -lower)
-    by = amount(abs(change), width)
-    return f"{name} {verb} by {by}{of}, {amount(low, width)} to {amount(high, width)}"
+    by, least, most = amounts(abs(change), low, high)
+    return f"{name} {verb} by {by}{of} ({least} to {most})"
 
 
 def sureness(differ: float, rose: float) -> str:
@@ -49,14 +49,20 @@ def in_100(chance: float) -> int:
     return min(max(int(100 * chance), 1), 99)
 
 
-def amount(number: float, width: float) -> str:
-    """A number to two digits of the width of its interval, and to one of its own at least.
+def amounts(value: float, lower: float, upper: float) -> tuple[str, str, str]:
+    """A value and the ends of its interval, to two digits of the interval's width.
 
-    >>> amount(6.02, 8.3), amount(123456, 50321), amount(3.2, 950), amount(0.0, 0.0)
-    ('6.0', '123,000', '3', '0')
+    As many digits as the smallest of the three has, if that is more; none that are all noughts.
+
+    >>> amounts(6.02, 2.1, 10.4), amounts(138.0, 134.0, 142.0), amounts(123456.0, 98321.0, 148642.0)
+    (('6.0', '2.1', '10.4'), ('138', '134', '142'), ('123,000', '98,000', '149,000'))
     """
-    places = [1 - math.floor(math.log10(width))] if width > 0 else []
-    if number:
-        places.append(-math.floor(math.log10(abs(number))))
-    digits = max(places, default=0)
-    return f"{round(number, digits) + 0.0:,.{max(digits, 0)}f}"
+    three = (value, lower, upper)
+    width = upper - lower or max(map(abs, three)) / 100
+    digits = 1 - math.floor(math.log10(width)) if width else 0
+    if value:
+        digits = max(digits, -math.floor(math.log10(abs(value))))
+    while digits > 0 and all(round(each, digits) == round(each, digits - 1) for each in three):
+        digits -= 1
+    one, two, last = (f"{round(each, digits) + 0.0:,.{max(digits, 0)}f}" for each in three)
+    return one, two, last

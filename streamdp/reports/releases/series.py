@@ -303,7 +303,7 @@ def _shown_alone(column: Column, value: str) -> Column:
 
 
 def _labels(row: Row, labels: Iterable[str]) -> tuple[str | None, ...]:
-    return tuple(None if row.get(name) is None else _text(row[name]) for name in labels)
+    return tuple(None if row.get(name) is None else text_of(row[name]) for name in labels)
 
 
 def _series(
@@ -332,7 +332,7 @@ def _has_no_interval(line: Line) -> bool:
 
 def candidate(row: Row, names: Sequence[str]) -> str:
     """The candidate that some columns of a row name together."""
-    said = {name: _text(row[name]) for name in names if row.get(name) is not None}
+    said = {name: text_of(row[name]) for name in names if row.get(name) is not None}
     if len(names) == 1:
         return "".join(said.values())
     return " · ".join(f"{name} {text}" for name, text in said.items())
@@ -357,5 +357,6 @@ def _number(value: Json) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-def _text(value: Json) -> str:
+def text_of(value: Json) -> str:
+    """A label as a series has it."""
     return f"{value:g}" if isinstance(value, float) else str(value)

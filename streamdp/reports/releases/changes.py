@@ -1,0 +1,354 @@
+"""A period of a job beside those before it: its rows as a whole, and how each changed.
+
+Changes of quantiles are those of `streamdp ask --compare`. A change of a count or a sum has the
+interval of its noise alone: how sure it is beyond that is not measured, and so not said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from streamdp.answers.periods import AROUND, Period, Step, holding
+from streamdp.config import Configuration
+from streamdp.database import Database
+from streamdp.errors import ConfigurationError
+from streamdp.reports.releases.headline import headline_series
+from streamdp.reports.releases.series import NESTED, Picture, shown, text_of
+from streamdp.store.measurements import batches_span, select_measurements
+from streamdp.store.reading.places import moment_of_key
+from streamdp.types import Json, MeasuredRelease, Release
+
+if TYPE_CHECKING:
+    from streamdp.answers.changes import Change
+    from streamdp.answers.job import Answer, Group, Measured
+
+DAY, HOUR = 86_400, 3600
+
+EARLIER, FEWEST = 8, 3
+"""Periods before this one that tell what is usual, and how few will do."""
+
+MOST_ROWS, MOST_GROUPS = 400, 24
+"""Rows of one comparison, and groups whose quantiles are compared: the first."""
+
+Interval = tuple[float, float, float]
+"""A value and the ends of its interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """How a row changed since the period before.
+
+    Args:
+        by: The change, and the ends of its interval.
+        differ: Probability that the records differ; None where that is not measured.
+        rose: Probability that what makes the records rose; None where that is not measured.
+    """
+
+    by: Interval
+    differ: float | None = None
+    rose: float | None = None
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether its interval has one direction."""
+        return self.by[1] > 0 or self.by[2] < 0
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodRow:
+    """A row of a job's releases, of all batches of a period together.
+
+    Args:
+        labels: Of the row, by column; None for all groups together.
+        name: The same as people say it.
+        value: Of the period.
+        adds_up: Whether it is a sum over batches.
+        moved: Since the period before; None where that is not known.
+    """
+
+    labels: Mapping[str, str | None]
+    name: str
+    value: Interval
+    adds_up: bool
+    moved: Moved | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A period, and the one before it.
+
+    Args:
+        step: How long periods are.
+        period: This one.
+        before: The one before; None where nothing was released in it.
+        batches: How many this one has.
+        batches_before: How many that one has.
+        rows: As far as they follow from measurements.
+        all_deciles: How all deciles of a group moved together, by its name.
+        headline: The row that says most; None if it is none of the rows.
+        earlier: Values of that row in periods before, the last first.
+        left_out: Groups that were not compared, because there are too many.
+        why: The reason why there are no rows.
+    """
+
+    step: Step
+    period: Period
+    before: Period | None = None
+    batches: int = 0
+    batches_before: int = 0
+    rows: tuple[PeriodRow, ...] = ()
+    all_deciles: Mapping[str, Moved] = field(default_factory=dict)
+    headline: PeriodRow | None = None
+    earlier: tuple[float, ...] = ()
+    left_out: int = 0
+    why: str = ""
+
+    @property
+    def per_batch(self) -> bool:
+        """Whether sums are shown as means of batches: periods have not as many of them."""
+        return self.before is not None and self.batches != self.batches_before
+
+
+def comparison(
+    configuration: Configuration,
+    database: Database,
+    job: str,
+    step: Step,
+    moment: int,
+    newest: Release,
+    whole: Picture,
+) -> Comparison:
+    """Compare the period that a moment lies in with the one before.
+
+    Args:
+        configuration: Of the job.
+        database: The store.
+        job: Which.
+        step: How long periods are.
+        moment: POSIX time.
+        newest: Release of the period, whose rows are asked about.
+        whole: The series of its releases.
+
+    Privacy: post-processing of releases; reads no data, charges nothing, writes nothing.
+    """
+    # Answers need SciPy, 30 MB that a daemon without reports does not load.
+    from streamdp.answers.job import Measured
+
+    zone = configuration.sources[configuration.releases[job].source].zone
+    period = holding(step, moment, zone)
+    before = holding(step, period.since - 1, zone)
+    measured = Measured(job, _read(database, job, before.since, period.until))
+    try:
+        places = measured.within(period, partial=True)
+        compared = _Compared(measured, newest, period, before, places, _within(measured, before))
+        rows = sorted(
+            islice(compared.rows(), MOST_ROWS), key=lambda row: None not in row.labels.values()
+        )
+    except ConfigurationError as error:
+        return Comparison(step, period, why=error.what)
+    found = Comparison(
+        step,
+        period,
+        before if compared.places_before else None,
+        len(places),
+        len(compared.places_before),
+        tuple(rows),
+        dict(compared.all_deciles()),
+        left_out=max(len(measured.groups) - MOST_GROUPS, 0),
+    )
+    asked = configuration.releases[job].headline
+    series = headline_series(whole, asked)
+    labels = {} if series is None else dict(zip(whole.labels, series.labels, strict=True))
+    chosen = _chosen(found, labels, () if asked.keys() & set(measured.by) else measured.by)
+    if chosen is None:
+        return found
+    past = [before]
+    while len(past) < EARLIER:
+        past.append(holding(step, past[-1].since - 1, zone))
+    if measured.releases and (measured.releases[0].batch.start or 0) > past[-1].since:
+        measured = Measured(job, _read(database, job, past[-1].since, period.until))
+    values = tuple(_earlier(measured, newest, past, chosen, found))
+    return replace(found, headline=chosen, earlier=values)
+
+
+def _read(database: Database, job: str, since: int, until: int) -> tuple[MeasuredRelease, ...]:
+    """Releases of a stretch and of batches around it; files lie at the dates in their names."""
+    span = batches_span(database, job)
+    if span is None:
+        return _dated(select_measurements(database, job))
+    apart = AROUND * span[2]
+    return select_measurements(database, job, since - apart, until + apart)
+
+
+def _dated(releases: tuple[MeasuredRelease, ...]) -> tuple[MeasuredRelease, ...]:
+    """Releases of files as if they were windows from the date in the name of each on."""
+    moments = [moment_of_key(each.batch.key) for each in releases]
+    known = [each for each in moments if each is not None]
+    if len(known) < len(releases) or len(set(known)) < len(known):
+        return releases
+    wide = DAY if all(each % DAY == 0 for each in known) else HOUR
+    found = [
+        replace(each, batch=replace(each.batch, start=at, end=at + wide))
+        for each, at in zip(releases, known, strict=True)
+    ]
+    return tuple(sorted(found, key=lambda each: each.batch.start or 0))
+
+
+def _within(measured: Measured, period: Period) -> tuple[int, ...]:
+    try:
+        return measured.within(period, partial=True)
+    except ConfigurationError:
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """Two periods of a job, and which of its releases lie in them."""
+
+    measured: Measured
+    newest: Release
+    period: Period
+    before: Period
+    places: tuple[int, ...]
+    places_before: tuple[int, ...]
+
+    def rows(self) -> Iterator[PeriodRow]:
+        """Each row of the newest release that follows of both, or of this one alone."""
+        from streamdp.answers.rollups import answerable
+
+        earlier = {
+            tuple(named.items()): (group, ask)
+            for named, group, ask in answerable(
+                self.measured, self.newest, self.places_before, partial=True
+            )
+        } if self.places_before else {}  # fmt: skip
+        known = set(self.measured.groups[:MOST_GROUPS])
+        unlike = bool(self.places_before) and len(self.places_before) != len(self.places)
+        for named, group, ask in answerable(self.measured, self.newest, self.places, partial=True):
+            if group and group not in known:
+                continue
+            adds_up = NESTED not in named
+            try:
+                value = ask(group)
+            except ConfigurationError:
+                continue
+            shared = len(self.places) if adds_up and unlike else 1
+            moved = None
+            if self.places_before:
+                moved = (
+                    self._counted(value, *earlier[tuple(named.items())], unlike=unlike)
+                    if adds_up
+                    else self._quantile(float(named[NESTED]), group)
+                )
+            labels = _labels(named)
+            ends = value.value / shared, value.lower / shared, value.upper / shared
+            yield PeriodRow(labels, _called(labels, self.measured.by), ends, adds_up, moved)
+
+    def _quantile(self, quantile: float, group: Group) -> Moved | None:
+        """The change that `streamdp ask --compare` says; of all groups together none is known."""
+        if group not in self.measured.groups:
+            return None
+        try:
+            found, _ = self.measured.change(self.before, self.period, quantile, group, True)
+        except ConfigurationError:
+            return None
+        return _moved(found)
+
+    def _counted(
+        self, value: Answer, group: Group, ask: Callable[[Group], Answer], *, unlike: bool
+    ) -> Moved | None:
+        """The difference of two sums, or of their means: noises are independent, clips add up."""
+        from streamdp.answers.job import summed
+
+        try:
+            was = ask(group)
+        except ConfigurationError:
+            return None
+        now, then = (len(self.places), len(self.places_before)) if unlike else (1, 1)
+        found = summed([_scaled(value, 1 / now), _scaled(was, -1 / then)])
+        return Moved((found.value, found.lower, found.upper))
+
+    def all_deciles(self) -> Iterator[tuple[str, Moved]]:
+        """How all deciles of each group moved together; nothing of jobs that count none."""
+        if not self.places_before or not any(NESTED in row for row in self.newest.rows):
+            return
+        for group in self.measured.groups[:MOST_GROUPS]:
+            try:
+                _, found = self.measured.change(self.before, self.period, 0.5, group, True)
+            except ConfigurationError:
+                continue
+            yield " · ".join(group), _moved(found)
+
+
+def _moved(change: Change) -> Moved:
+    return Moved((change.change, change.lower, change.upper), change.differ, change.rose)
+
+
+def _scaled(answer: Answer, by: float) -> Answer:
+    """An answer times a number; of a negative one the ends change places."""
+    ends = sorted((answer.lower * by, answer.upper * by))
+    below, above = (abs(by) * each for each in answer.hidden)
+    hidden = (below, above) if by > 0 else (above, below)
+    return replace(answer, value=answer.value * by, lower=ends[0], upper=ends[1], hidden=hidden)
+
+
+def _called(labels: Mapping[str, str | None], by: tuple[str, ...]) -> str:
+    """The name of a row as people say it."""
+    named = [(name, text) for name, text in labels.items() if text]
+    if ("statistic", "count") in named and len(named) > 1:
+        named.remove(("statistic", "count"))
+    said = " · ".join(shown(name, text) for name, text in named) or "value"
+    return f"{said} of all groups" if by and labels.get(by[0]) is None else said
+
+
+def _chosen(
+    found: Comparison, headline: Mapping[str, str | None], by: tuple[str, ...]
+) -> PeriodRow | None:
+    """The row that says most: of all groups together, unless the configuration names one.
+
+    Where groups of the batches differ there may be neither: then the largest count.
+    """
+
+    def alike(row: PeriodRow, group: bool) -> bool:
+        return all(
+            (None if group and name in by else headline.get(name)) == text
+            for name, text in row.labels.items()
+        )
+
+    of_all = next((row for row in found.rows if by and alike(row, True)), None)
+    named = of_all or next((row for row in found.rows if alike(row, False)), None)
+    counts = (row for row in found.rows if row.adds_up)
+    return named or max(counts, key=lambda row: row.value[0], default=None)
+
+
+def _earlier(
+    measured: Measured,
+    newest: Release,
+    past: list[Period],
+    chosen: PeriodRow,
+    found: Comparison,
+) -> Iterator[float]:
+    """The value of a row in earlier periods, of those that have half as many batches or more."""
+    from streamdp.answers.rollups import answerable
+
+    for each in past:
+        places = _within(measured, each)
+        if 2 * len(places) < found.batches:
+            continue
+        for named, group, ask in answerable(measured, newest, places, partial=True):
+            if _labels(named) == chosen.labels:
+                try:
+                    value = ask(group).value
+                except ConfigurationError:
+                    break
+                if chosen.adds_up:
+                    value *= (1 if found.per_batch else found.batches) / len(places)
+                yield value
+                break
+
+
+def _labels(named: Mapping[str, Json]) -> dict[str, str | None]:
+    return {name: None if each is None else text_of(each) for name, each in named.items()}

@@ -1,0 +1,393 @@
+"""A report in words: its headline, what changed, what it cost, and who may see it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from streamdp.config import Configuration
+from streamdp.database import Database
+from streamdp.privacy.amounts import delta_text, epsilon_text, total_text
+from streamdp.reports.guarantee.budget import budgets
+from streamdp.reports.guarantee.plain import NOT_PROMISED, guessed_right
+from streamdp.reports.releases.changes import Comparison, PeriodRow
+from streamdp.reports.releases.headline import Headline, headline
+from streamdp.reports.releases.periods import in_words
+from streamdp.reports.releases.sentences import amounts, change_said, sureness
+from streamdp.reports.releases.series import Picture
+from streamdp.store.ledger.ledger import declaration_of
+from streamdp.types import Release
+
+SENTENCES = 8
+"""Changes that are said in words; a table has all."""
+
+NAMED = 8
+"""Names that one sentence lists."""
+
+GLOSSARY = (
+    (
+        "release",
+        "the numbers of one batch, published once, with noise that was added before anybody saw"
+        " them",
+    ),
+    (
+        "noise",
+        "chance that is added so that no single record shows; it is why numbers have intervals",
+    ),
+    ("interval", "meant to hold what the records themselves say, 95 times in 100"),
+    ("median, 90 %", "half of the records lie below the median, nine in ten below the 90 % value"),
+    (
+        "as sure as 90 in 100",
+        "first, that the records of both periods differ: only the noise can deceive; then, that"
+        " their process changed, which makes them: periods that are alike differ too, and this"
+        " allows for it",
+    ),
+    (
+        "epsilon (ε)",
+        "the price of a release in privacy: the smaller, the less it tells of any one; prices of"
+        " releases add up",
+    ),
+)
+"""Six words of a report."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a report says before its pictures and tables.
+
+    Args:
+        title: The period.
+        headline: One sentence.
+        flags: What is odd about batches, by reason.
+        changed: Sentences on what changed since the period before.
+        about_changes: How to read them.
+        cost: What the releases cost, and what is left.
+        showing: Who may see the report, and what is not promised to them.
+    """
+
+    title: str
+    headline: str
+    flags: tuple[str, ...]
+    changed: tuple[str, ...]
+    about_changes: str
+    cost: str
+    showing: tuple[str, ...]
+
+
+def summary(
+    configuration: Configuration,
+    database: Database,
+    job: str,
+    releases: Sequence[Release],
+    whole: Picture,
+    compared: Comparison | None,
+    left_out: str,
+) -> Summary:
+    """A report of some releases in words.
+
+    Args:
+        configuration: Of the job.
+        database: The store.
+        job: Which.
+        releases: Of the period, in the order of batches.
+        whole: Their series.
+        compared: The period beside the one before; None where there are no periods.
+        left_out: What the releases are of many, in words; empty where they are all.
+    """
+    section = configuration.releases[job]
+    zone = configuration.sources[section.source].zone
+    newest = headline(whole, section.headline)
+    title = f"{releases[0].batch} to {releases[-1].batch}"
+    if compared is not None:
+        title = in_words(compared.period.since, compared.step, zone)
+    flags = tuple(_flags(whole))
+    return Summary(
+        title=title,
+        headline=(
+            _of_period(compared, whole.unit, title) or _choices(whole, title) or _of_batch(newest)
+        )
+        + _look_first(flags),
+        flags=flags,
+        changed=(*_changed(compared, whole.unit, section.by), *_states(whole)),
+        about_changes=_about_changes(compared),
+        cost=_cost(configuration, database, section.source, releases, left_out),
+        showing=tuple(_showing(configuration, database, job, releases, left_out)),
+    )
+
+
+def _of_period(compared: Comparison | None, unit: str, title: str) -> str:
+    """The headline of a period: its value, its change, and what is usual."""
+    if compared is None or compared.headline is None:
+        return ""
+    row, of = compared.headline, f" {unit}" if unit else ""
+    value, low, high = amounts(*row.value)
+    name = f"{row.name} a batch" if row.adds_up and compared.per_batch else row.name
+    said = f"{_capital(title)}: {name} {value}{of} ({low} to {high})"
+    if row.moved is not None:
+        by = change_said("", *row.moved.by, unit).strip(": ")
+        said += f"; it {by}" if row.moved.is_sure else f"; {by}"
+        said += f" since the {compared.step} before"
+    return f"{said}{_usual(compared)}."
+
+
+def _usual(compared: Comparison) -> str:
+    """How a value lies among those of earlier periods; nothing where there are too few."""
+    row, past = compared.headline, compared.earlier
+    if row is None or len(past) < 3:
+        return ""
+    low, high = min(past), max(past)
+    _, least, most = amounts(row.value[0], low, high)
+    of = f"the {len(past)} {compared.step}s before ({least} to {most})"
+    if row.value[2] < low:
+        return f". That is below all of {of}"
+    if row.value[1] > high:
+        return f". That is above all of {of}"
+    return f". That is usual beside {of}"
+
+
+def _of_batch(newest: Headline | None) -> str:
+    """The headline of the newest batch, where the period has none of its own."""
+    if newest is None:
+        return ""
+    of = f" {newest.unit}" if newest.unit else ""
+    interval = f" ({newest.interval})" if newest.interval else ""
+    usual = f"; {newest.usual}" if newest.usual else ""
+    return f"{newest.batch}, the newest batch: {newest.name} {newest.value}{of}{interval}{usual}."
+
+
+def _flags(whole: Picture) -> Iterator[str]:
+    """Each thing that is odd, and of which batches."""
+    found: dict[str, list[str]] = {}
+    for at, batch in enumerate(whole.batches):
+        for flag in () if _has_states(whole) else whole.flags_at(at):
+            found.setdefault(flag, []).append(batch)
+    for flag, batches in found.items():
+        yield f"{_listed(batches)}: {flag}"
+
+
+def _states(whole: Picture) -> Iterator[str]:
+    """Each thing that became of rows, and of which: nothing to be warned of."""
+    found: dict[str, list[str]] = {}
+    for series in whole.series if _has_states(whole) else ():
+        for state in dict.fromkeys(filter(None, series.flags)):
+            found.setdefault(state, []).append(whole.called(series))
+    for state, names in found.items():
+        yield f"{_capital(state)}: {_listed(names)}."
+
+
+def _has_states(whole: Picture) -> bool:
+    return {"state"} == {each.role for each in whole.columns if each.role in ("flag", "state")}
+
+
+def _choices(whole: Picture, title: str) -> str:
+    """What was chosen most often; nothing of a job that chooses nothing."""
+    names = [each.name for each in whole.columns if each.chart == "choices"]
+    if not names or not whole.series:
+        return ""
+    found = Counter(str(each) for each in whole.series[0].cells if each is not None)
+    first, *rest = [f"{choice} in {count}" for choice, count in found.most_common(3)] or ["none"]
+    said = f"{_capital(title)}: as {' and '.join(names)} was chosen {first}"
+    then = f", then {', '.join(rest)}" if rest else ""
+    return f"{said} of {_batches(len(whole.batches))}{then}."
+
+
+def _look_first(flags: tuple[str, ...]) -> str:
+    return f" Look first at what is flagged: {'; '.join(flags)}." if flags else ""
+
+
+def _changed(compared: Comparison | None, unit: str, by: tuple[str, ...]) -> Iterator[str]:
+    """What changed since the period before: groups first, then measures, then all deciles."""
+    if compared is None:
+        return
+    main = compared.headline
+    rows = [each for each in compared.rows if each.moved is not None]
+    peers = [each for each in rows if by and main and _is_peer(each, main, by)]
+    if len(peers) > 1:
+        yield _groups(peers, by)
+    others = [each for each in rows if each not in peers and main and _is_like(each, main)]
+    for row in _surest(peers) + others[: max(SENTENCES - len(peers), 2)]:
+        yield _sentence(row, unit)
+    for group, moved in list(compared.all_deciles.items())[:SENTENCES]:
+        name = " · ".join(filter(None, (group, "all deciles together")))
+        said = change_said(name, *moved.by, unit)
+        yield f"{said}; {sureness(moved.differ or 0.0, moved.rose or 0.0)}."
+
+
+def _is_peer(row: PeriodRow, main: PeriodRow, by: tuple[str, ...]) -> bool:
+    """Whether a row says of one group what the headline says of all, or of another."""
+    if any(row.labels.get(name) is None for name in by):
+        return False
+    return all(row.labels.get(n) == text for n, text in main.labels.items() if n not in by)
+
+
+def _is_like(row: PeriodRow, main: PeriodRow) -> bool:
+    """Whether a row says as much as the headline: another measure, not a cell or a quantile."""
+    many = [len(list(filter(None, each.labels.values()))) for each in (row, main)]
+    return row is main or (row.adds_up and many[0] == many[1])
+
+
+def _surest(rows: Sequence[PeriodRow]) -> list[PeriodRow]:
+    """The rows whose change is farthest from none, in widths of its interval."""
+
+    def far(row: PeriodRow) -> float:
+        by, low, high = row.moved.by if row.moved else (0.0, 0.0, 0.0)
+        return abs(by) / (high - low) if high > low else 0.0
+
+    return sorted(rows, key=far, reverse=True)[:SENTENCES]
+
+
+def _groups(rows: Sequence[PeriodRow], by: tuple[str, ...]) -> str:
+    """Which groups rose, which fell, and of which neither is sure."""
+
+    def named(of: list[PeriodRow]) -> str:
+        return _listed([" · ".join(each.labels[name] or "" for name in by) for each in of])
+
+    moved = [(each, each.moved) for each in rows if each.moved is not None]
+    rose = [each for each, by_ in moved if by_.by[1] > 0]
+    fell = [each for each, by_ in moved if by_.by[2] < 0]
+    rest = [each for each in rows if each not in rose and each not in fell]
+    parts = [
+        *([f"{named(rose)} rose"] if rose else ["none rose"]),
+        *([f"{named(fell)} fell"] if fell else ["none fell"]),
+        *([f"{named(rest)} without a sure change"] if rest else []),
+    ]
+    return (
+        f"Of {len(rows)} groups: {'; '.join(parts)}. Each is looked at by itself: of twenty without"
+        " a change one may look as if it had one."
+    )
+
+
+def _sentence(row: PeriodRow, unit: str) -> str:
+    assert row.moved is not None, "rows that changed"  # noqa: S101
+    said = change_said(row.name, *row.moved.by, unit)
+    if row.moved.differ is None or row.moved.rose is None:
+        return f"{said}."
+    return f"{said}; {sureness(row.moved.differ, row.moved.rose)}."
+
+
+def _about_changes(compared: Comparison | None) -> str:
+    """What was compared with what, and what the numbers leave out."""
+    if compared is None:
+        return "Batches are files without a date, or all are reported: there is no period before."
+    if compared.why:
+        return f"Nothing is compared: {compared.why}."
+    if compared.before is None:
+        return f"Nothing was released in the {compared.step} before."
+    if not compared.rows:
+        return "What this job releases does not add up over batches, so periods are not compared."
+    said = f"{_batches(compared.batches)} against {_batches(compared.batches_before)}."
+    if compared.per_batch and any(row.adds_up for row in compared.rows):
+        said += " Counts and sums are means of a batch, for there are not as many batches."
+    if any(row.adds_up for row in compared.rows):
+        said += (
+            " Ranges of counts and sums are those of the noise: how sure it is that what makes"
+            " them changed is not measured."
+        )
+    if compared.left_out:
+        said += f" {compared.left_out} more groups are not compared."
+    return said
+
+
+def _batches(count: int) -> str:
+    return "1 batch" if count == 1 else f"{count} batches"
+
+
+def _cost(
+    configuration: Configuration,
+    database: Database,
+    source: str,
+    releases: Sequence[Release],
+    left_out: str,
+) -> str:
+    """What the releases cost, and for how long the budget of the source lasts."""
+    sums = total_text((each.epsilon_nano, each.rho_nano or 0, each.delta_atto) for each in releases)
+    letter = "" if sums.startswith("rho") else "ε "
+    many = f"The {len(releases)} releases" if len(releases) > 1 else "The release"
+    said = f"{many} cost {letter}{sums}{' together' * (len(releases) > 1)}{left_out}."
+    found = next((each for each in budgets(configuration, database) if each.report.scope == source),
+                 None)  # fmt: skip
+    if found is None:
+        return said
+    report = found.report
+    measure = "ρ" if report.measure == "rho" else "ε"
+    said += (
+        f" By all jobs together {source} has spent {measure}"
+        f" {epsilon_text(report.lifetime_spent_nano)} of {epsilon_text(report.lifetime_cap_nano)}"
+    )
+    left = found.batches_left
+    return said + (
+        "." if left is None else f"; at today's prices there is room for {left} more batches."
+    )
+
+
+def _showing(
+    configuration: Configuration,
+    database: Database,
+    job: str,
+    releases: Sequence[Release],
+    left_out: str,
+) -> Iterator[str]:
+    """Who may see a report of some releases: what holds whoever reads it, and what is shown."""
+    section = configuration.releases[job]
+    meaning = declaration_of(database, section.source)
+    if meaning is None:
+        return
+    growing = configuration.sources[section.source].is_growing()
+    yield (
+        f"Protected is each {meaning['unit']}. All numbers, changes and pictures follow from the"
+        f" {'releases' if len(releases) > 1 else 'release'}: that tells no more of any one than"
+        " they do, and the bound is the same whoever reads it, a customer, a competitor or the"
+        f" public. {_bound(releases, meaning['neighbours'], growing=growing, whole=not left_out)}"
+        " Earlier releases, which changes and smoothed values follow from, and gates, lost charges"
+        f" and other jobs of {section.source} come on top: `streamdp statement` has the sum."
+    )
+    of_units = configuration.privacy.unit.column is not None
+    finder = section.groups_from and configuration.releases.get(section.groups_from.job)
+    texts = (finder or section).about_texts(of_units=of_units)
+    found = f" Found in the data: {texts}." if texts else ""
+    yield (
+        "Shown as they are, and not protected: names of the job, of columns, conditions and groups"
+        f" as they were configured, names of batches and files, and that they exist.{found}"
+    )
+    yield f"Not promised: {NOT_PROMISED}"
+    yield (
+        "Whether it may be shown is decided by that bound, by those names, and by whether the"
+        " figures themselves may be known: what is true of everybody is shown."
+    )
+
+
+def _bound(releases: Sequence[Release], neighbours: str, *, growing: bool, whole: bool) -> str:
+    """How often a guess about one is right at most, by one release and by all of them.
+
+    Args:
+        releases: Those that are shown.
+        neighbours: Whether one is left out, or another stands in its place.
+        growing: Whether a record is in all batches from its own on.
+        whole: Whether no release is left out.
+    """
+    if any(each.epsilon_nano is None for each in releases):
+        return "What a price in ρ is worth in ε, the statement says."
+    other = "that another is in its place" if neighbours == "substitute" else "that it is not"
+    who = f"Who finds it as likely that one is among the data as {other}, and guesses, is right"
+    costs = [(each.epsilon_nano or 0, each.delta_atto) for each in releases]
+    most, sums = max(costs), (sum(a for a, _ in costs), sum(b for _, b in costs))
+    by_one = f"{guessed_right(*most)} times in 100 by one release (ε {epsilon_text(most[0])})"
+    chance = f", δ {delta_text(sums[1])}" if sums[1] else ""
+    every = "" if growing else ", if it is in every batch"
+    by_all = (
+        f"{guessed_right(*sums)} times by all {len(costs)} of this period"
+        f" (ε {epsilon_text(sums[0])}{chance}){every}"
+    )
+    if len(costs) == 1:
+        return f"{who} at most {by_one}."
+    return f"{who} at most {by_one}, and {by_all}." if whole else f"{who} at most {by_one}."
+
+
+def _listed(names: Sequence[str]) -> str:
+    few = ", ".join(names[:NAMED])
+    return few if len(names) <= NAMED else f"{few} and {len(names) - NAMED} more"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

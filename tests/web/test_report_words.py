@@ -1,0 +1,249 @@
+"""Reports in words: changes are those of `ask`, counts claim no sureness, and who may see it."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner
+
+from streamdp.cli import cli
+from streamdp.config import Configuration, load
+from streamdp.log.setup import close
+from streamdp.reports.guarantee.plain import guessed_right
+from streamdp.reports.releases.changes import Comparison, PeriodRow
+from streamdp.reports.releases.digest import Digest, digest
+from streamdp.reports.releases.sentences import amounts, change_said, sureness
+from streamdp.reports.releases.summary import summary
+from streamdp.store.database import connect_to_read
+from streamdp.types import Json
+from streamdp.web.report import written
+from streamdp.wiring.kinds import release_kind
+
+DEMO = Path(__file__).parents[2] / "config.yaml"
+MORE = """
+  traffic:
+    kind: statistics
+    source: flights
+    by: [origin]
+    groups: [JFK, LGA, EWR]
+    epsilon: 0.1
+    measures:
+      flights: count
+      late: {count: {sql: arrival_delay > 30}}
+  destinations:
+    kind: keys
+    source: flights
+    by: dest
+    epsilon: 1
+    delta: 1e-9
+    at_least: 5
+  busiest:
+    kind: selection
+    source: flights
+    among: {conditions: {ATL: "dest = 'ATL'", BOS: "dest = 'BOS'"}}
+    score: count
+    expected_rows: 900
+    epsilon: 0.1
+"""
+CAPS = "batch: 2\n    delta: {batch: 1e-9, lifetime: 1e-7}"
+WEEK, DAY = 1_358_121_600, 86_400
+"""Monday 14 January 2013; the last batch is of the Saturday after."""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with nineteen days of deciles, counts by groups, keys and choices, released."""
+    folder = tmp_path_factory.mktemp("told")
+    text = DEMO.read_text().replace("end: 2014-01-01", "end: 2013-01-20")
+    text = text.replace("batch: 0.3 ", f"{CAPS} ").replace("\nsinks:", f"{MORE}\nsinks:")
+    (folder / "config.yaml").write_text(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        result = CliRunner().invoke(cli, ["run", "--once"], catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        close()
+        yield folder
+
+
+@pytest.fixture
+def configuration(home: Path, monkeypatch: pytest.MonkeyPatch) -> Configuration:
+    monkeypatch.chdir(home)
+    return load(home / "config.yaml")
+
+
+def told(of: Configuration, job: str, period: str = "week", at: int = WEEK) -> Digest:
+    with closing(connect_to_read(of.store.path)) as store:
+        columns = release_kind(of, job).columns
+        return digest(of, store, job, period, at, 2_000_000_000, columns)  # type: ignore[arg-type]
+
+
+def compared(of: Configuration, job: str, period: str = "week", at: int = WEEK) -> Comparison:
+    found = told(of, job, period, at).compared
+    assert found is not None
+    return found
+
+
+def row(found: Comparison, **labels: str | None) -> PeriodRow:
+    (one,) = [r for r in found.rows if all(r.labels[n] == text for n, text in labels.items())]
+    return one
+
+
+def asked(*words: str) -> list[Json]:
+    result = CliRunner().invoke(cli, ["ask", *words, "--json"], catch_exceptions=False)
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_changes_of_quantiles_are_those_of_ask(configuration: Configuration) -> None:
+    """To the last digit, of each quantile and of all deciles, and in the same words."""
+    found = told(configuration, "air_time")
+    assert found.compared is not None
+    for quantile in ("0.1", "0.5", "0.9"):
+        one, both = asked(
+            "air_time", "--compare", "2013-W02", "2013-W03", "--quantile", quantile, "--partial"
+        )
+        moved = row(found.compared, quantile=quantile).moved
+        for each, said in ((moved, one), (found.compared.all_deciles[""], both)):
+            assert each is not None
+            assert each.by == (said["change"], said["lower"], said["upper"])
+            assert (each.differ, each.rose) == (said["records_differ"], said["process_rose"])
+        if quantile == "0.5":
+            assert f"{one['said'].replace('quantile 0.5', 'median')}." in found.words.changed
+            assert f"{both['said']}." in found.words.changed
+
+
+def test_a_change_of_counts_is_that_of_totals_and_claims_no_sureness(
+    configuration: Configuration,
+) -> None:
+    """Noises of the two periods are independent; no probability stands beside them."""
+    found = told(configuration, "traffic", at=WEEK - 7 * DAY)
+    week = compared(configuration, "traffic", at=WEEK)
+    now, then = (
+        asked("traffic", "--total", "flights", "--group", "JFK", "--over", each, "--partial")[0]
+        for each in ("2013-W03", "2013-W02")
+    )
+    assert (week.batches, week.batches_before, week.per_batch) == (6, 7, True)
+    jfk = row(week, origin="JFK", measure="flights").moved
+    assert jfk is not None
+    by, low, high = jfk.by
+    assert by == pytest.approx(now["value"] / 6 - then["value"] / 7)
+    halves = [(each["upper"] - each["lower"]) / 2 for each in (now, then)]
+    assert (high - low) / 2 == pytest.approx(math.hypot(halves[0] / 6, halves[1] / 7))
+    assert (jfk.differ, jfk.rose) == (None, None)
+    assert "means of a batch" in told(configuration, "traffic").words.about_changes
+    for words in (found.words, told(configuration, "traffic").words):
+        said = " ".join((words.headline, *words.changed))
+        assert "in 100" not in said
+        assert "not measured" in words.about_changes
+
+
+def test_groups_that_fell_are_named_by_their_intervals(configuration: Configuration) -> None:
+    """Each group once: above nought, below it, or neither."""
+    found = told(configuration, "traffic")
+    assert found.compared is not None
+    first = next(each for each in found.words.changed if each.startswith("Of 3 groups"))
+    rose, fell, *rest = first.split(": ", 1)[1].split(". Each")[0].split("; ")
+    for name in ("JFK", "LGA", "EWR"):
+        moved = row(found.compared, origin=name, measure="flights").moved
+        assert moved is not None
+        assert (name in rose) == (moved.by[1] > 0)
+        assert (name in fell) == (moved.by[2] < 0)
+        assert (name in " ".join(rest)) == (moved.by[1] <= 0 <= moved.by[2])
+    assert found.compared.headline is not None
+    assert found.compared.headline.labels["origin"] is None
+    assert "of all groups" in found.words.headline
+
+
+def test_a_headline_is_usual_only_within_earlier_periods(configuration: Configuration) -> None:
+    """Above or below all of them where the interval is; nothing where there are too few."""
+    found = told(configuration, "air_time", "day", WEEK + 4 * DAY)
+    base = found.compared
+    assert base is not None
+    assert base.headline is not None
+    value, low, high = base.headline.value
+    assert len(base.earlier) == 8
+    with closing(connect_to_read(configuration.store.path)) as store:
+        for past, word in (
+            ([low - 1] * 3, "above all"),
+            ([high + 1] * 3, "below all"),
+            ([low - 1, value, high + 1], "usual"),
+            ([low - 1] * 2, ""),
+        ):
+            case = replace(base, earlier=tuple(past))
+            about = found.releases, found.picture, case, ""
+            said = summary(configuration, store, "air_time", *about).headline
+            assert (word in said) if word else not re.search("above|below|usual", said)
+
+
+def test_what_does_not_add_up_is_said_to(configuration: Configuration) -> None:
+    """Choices have a headline of what was chosen, keys say which are new, and neither compares."""
+    chosen, keys = (told(configuration, job) for job in ("busiest", "destinations"))
+    assert re.search("as .* was chosen (ATL|BOS) in [3-6] of 6 batches", chosen.words.headline)
+    for found in (chosen, keys):
+        assert "does not add up" in found.words.about_changes
+    first = told(configuration, "destinations", "day", 1_357_084_800)
+    assert any(each.startswith("Found now: ") for each in first.words.changed)
+    assert "Nothing was released in the day before" not in first.words.about_changes
+
+
+def test_who_may_see_a_report_is_said_exactly(configuration: Configuration) -> None:
+    """The bound is that of the releases' own prices; found texts and names are not protected."""
+    found = told(configuration, "air_time")
+    said = " ".join(found.words.showing)
+    one, six = guessed_right(100_000_000), guessed_right(600_000_000)
+    assert f"at most {one} times in 100 by one release (ε 0.1)" in said
+    assert f"{six} times by all 6 of this period (ε 0.6), if it is in every batch" in said
+    assert "come on top" in said
+    assert "Found in the data" not in said
+    keys = " ".join(told(configuration, "destinations").words.showing)
+    assert "Found in the data: texts of dest" in keys
+    assert "δ 6e-9" in keys
+    with closing(connect_to_read(configuration.store.path)) as store:
+        about = found.picture, None
+        some = summary(configuration, store, "air_time", found.releases, *about, ", one in 2")
+        assert "by all" not in " ".join(some.showing)
+        in_rho = [replace(each, epsilon_nano=None, rho_nano=10**7) for each in found.releases]
+        other = " ".join(summary(configuration, store, "air_time", in_rho, *about, "").showing)
+        assert "times in 100" not in other
+        assert "price in ρ" in other
+
+
+def test_pictures_lie_beside_markdown(configuration: Configuration, tmp_path: Path) -> None:
+    """Each is well-formed, named in the text, and written before it; nothing is embedded."""
+    target = tmp_path / "a report.md"
+    for job in ("air_time", "traffic", "busiest"):
+        files = written(told(configuration, job), 0, "md", target)
+        *beside, last = files
+        assert last == target
+        text = files[last].decode()
+        assert "base64" not in text
+        assert beside
+        for each in beside:
+            assert f"]({each.name.replace(' ', '%20')})" in text
+            assert ElementTree.fromstring(files[each]).tag.endswith("svg")  # noqa: S314
+
+
+def test_tables_have_every_row_with_its_interval(configuration: Configuration) -> None:
+    """Batches in their order, and the numbers of the comparison as the words round them."""
+    found = told(configuration, "air_time")
+    text = written(found, 0, "md", Path("x.md"))[Path("x.md")].decode().replace("\\", "")
+    days = re.findall(r"^\| (2013-01-\d\d) \|", text, re.MULTILINE)
+    assert days == [f"2013-01-{day}" for day in range(14, 20)]
+    assert found.compared is not None
+    for each in found.compared.rows:
+        value, low, high = amounts(*each.value)
+        assert f"| {each.name} | {value} ({low} to {high}) |" in text
+        assert each.moved is not None
+        assert each.moved.differ is not None
+        assert each.moved.rose is not None
+    median = row(found.compared, quantile="0.5")
+    assert median.moved is not None
+    assert change_said("median", *median.moved.by) in text
+    assert sureness(median.moved.differ or 0, median.moved.rose or 0) in text
