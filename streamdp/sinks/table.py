@@ -35,7 +35,8 @@ class TableSinkSection(SinkSection):
     def _not_a_table_of_the_store(cls, value: str) -> str:
         own = (
             "instance batch ledger release learner learned_state outbox notice pause migration"
-            " origin arrival problem alert release_columns measurement measurement_terms rollup"
+            " origin arrival problem alert release_columns release_form measurement"
+            " measurement_terms rollup"
         )
         if value.lower() in own.split() or value.lower().startswith(("gate_", "sqlite", "v_")):
             raise ValueError("the store has a table of that name; choose another")

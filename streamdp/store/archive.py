@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from streamdp.database import Database
@@ -16,6 +16,7 @@ from streamdp.errors import IntegrityError
 from streamdp.store import measurements, row_checksums
 from streamdp.store.columns import OF_RELEASE, add_columns, columns_from
 from streamdp.store.ledger.renames import all_names, names_of, names_since
+from streamdp.store.release_rows import ROWS_OF_RELEASE, form_id, packed
 from streamdp.store.rollups import OF_ROLLUP
 from streamdp.types import Batch, Json, Learned, Release
 
@@ -42,7 +43,7 @@ _ALERT = (
 _RELEASE = (
     "SELECT r.id, r.job, r.source, r.batch, b.window_start, b.window_end, r.kind,"  # noqa: S608
     f" r.epsilon_nano, {RHO_OF_RELEASE} AS rho_nano, {DELTA_OF_RELEASE} AS delta_atto,"
-    f" r.released_at, r.rows, {OF_RELEASE} AS columns"
+    f" r.released_at, {ROWS_OF_RELEASE} AS rows, {OF_RELEASE} AS columns"
     " FROM release r JOIN batch b ON b.source = r.source AND b.key = r.batch"
 )
 _OF_JOB = "r.job IN (SELECT value FROM json_each(?))"
@@ -71,15 +72,23 @@ _SIGNATURE = (
 )
 """SQL of the signature of a row `l`."""
 
+_NEWEST_LEARNED = (
+    "(SELECT n.reservation FROM json_each(?) j CROSS JOIN learner n ON n.job = j.value"
+    " AND n.version = (SELECT max(m.version) FROM learner m WHERE m.job = j.value)"
+    " ORDER BY n.version DESC LIMIT 1)"
+)
+"""SQL of the charge of the newest version under some names, each of which an index finds."""
+
 _SEALED = (
-    "SELECT r.*, b.window_start, b.window_end,"
-    " l.job, l.version, l.release_id, {0}"
+    "SELECT r.id, r.job, r.source, r.batch, r.kind, r.epsilon_nano, r.reservation, r.released_at,"  # noqa: S608
+    f" r.version, {ROWS_OF_RELEASE}, b.window_start, b.window_end, l.job, l.version,"
+    " CASE WHEN l.job NOT NULL THEN r.id END, {0}"
     " FROM release r LEFT JOIN batch b ON b.source = r.source AND b.key = r.batch"
-    " LEFT JOIN learner l ON l.release_id = r.id"
-    " LEFT JOIN learned_state s ON s.release_id = r.id WHERE r.id = ?"
+    " LEFT JOIN learner l USING (reservation)"
+    " LEFT JOIN learned_state s USING (reservation) WHERE r.id = ?"
 )
 _WHOLE = _SEALED.format("l.signature, s.state")
-_BY_DIGEST = _SEALED.format(f"{_SIGNATURE}, l.digest")
+_BY_DIGEST = _SEALED.format(f"{_SIGNATURE}, lower(hex(l.digest))")
 
 
 def add_batch(database: Database, batch: Batch, digest: bytes | None, now: int) -> None:
@@ -128,18 +137,17 @@ def is_released(database: Database, job: str, batch: Batch) -> bool:
 
 def add_release(database: Database, release: Release, reservation: int, version: str) -> None:
     """Write a release; job, source and batch together are unique."""
-    elsewhere = {"window_start", "window_end", "columns", "rho_nano", "delta_atto"}
-    row: dict[str, object] = {
-        each.name: getattr(release, each.name)
-        for each in fields(release)
-        if each.name not in elsewhere
-    }
-    row |= {
-        "rows": json.dumps(release.rows, separators=(",", ":")),
-        "reservation": reservation,
-        "version": version,
-    }
-    database.table("release").insert(row)
+    text = json.dumps(release.rows, separators=(",", ":"))
+    found = packed(text)
+    form, rows = (None, text) if found is None else (form_id(database, found[0]), found[1])
+    database.execute(
+        "INSERT INTO release (reservation, id, job, source, batch, kind, epsilon_nano, released_at,"
+        " version, form, rows) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            *(reservation, release.id, release.job, release.source, release.batch, release.kind),
+            *(release.epsilon_nano, release.released_at, version, form, rows),
+        ],
+    )
     add_columns(database, release.job, reservation, release.columns)
 
 
@@ -243,9 +251,9 @@ def select_releases(
 def latest_learned(database: Database, job: str) -> Learned | None:
     """The newest state of a job's learner, in the names of now."""
     row = database.execute(
-        f"SELECT r.version, {_SIGNATURE.replace('l.', 'r.')}, s.state, r.release_id"  # noqa: S608
-        " FROM learner r JOIN learned_state s ON s.release_id = r.release_id"
-        f" WHERE {_OF_JOB} ORDER BY r.version DESC LIMIT 1",
+        f"SELECT l.version, {_SIGNATURE}, s.state, l.reservation"  # noqa: S608
+        " FROM learner l JOIN learned_state s USING (reservation)"
+        f" WHERE l.reservation = {_NEWEST_LEARNED}",
         [all_names(database, job)],
     ).fetchone()
     if row is None:
@@ -257,10 +265,19 @@ def latest_learned(database: Database, job: str) -> Learned | None:
     return learned
 
 
+def newest_version(database: Database, job: str) -> int:
+    """Version of the newest state of a job's learner, 0 before the first."""
+    found = database.execute(
+        f"SELECT version FROM learner WHERE reservation = {_NEWEST_LEARNED}",  # noqa: S608
+        [all_names(database, job)],
+    ).fetchone()
+    return found[0] if found else 0
+
+
 def is_forgotten(database: Database, job: str, version: int) -> bool:
     """Whether a state was learned and is not kept any more."""
     row = database.execute(
-        "SELECT EXISTS (SELECT 1 FROM learned_state s WHERE s.release_id = r.release_id)"  # noqa: S608
+        "SELECT EXISTS (SELECT 1 FROM learned_state s WHERE s.reservation = r.reservation)"  # noqa: S608
         f" FROM learner r WHERE {_OF_JOB} AND version = ?",
         [all_names(database, job), version],
     ).fetchone()
@@ -280,17 +297,18 @@ def learned_states(
         until: Newest version that is read.
     """
     rows = database.query(
-        f"SELECT l.version, {_SIGNATURE} AS signature, kept.state, of.* FROM learner l"  # noqa: S608
-        f" JOIN learned_state kept ON kept.release_id = l.release_id"
-        f" JOIN ({_RELEASE}) of ON of.id = l.release_id"
+        f"SELECT l.version, {_SIGNATURE} AS signature, kept.state, l.reservation AS made, of.*"  # noqa: S608
+        " FROM learner l JOIN learned_state kept USING (reservation)"
+        " JOIN release r USING (reservation)"
+        f" JOIN ({_RELEASE}) of ON of.id = r.id"
         " WHERE l.job IN (SELECT value FROM json_each(:job))"
         " AND (:until IS NULL OR l.version <= :until) ORDER BY l.version DESC",
         {"job": all_names(database, job), "until": until},
     )
     for row in rows:
-        version, signature, state = (row.pop(name) for name in ("version", "signature", "state"))
+        version, signature, state, made = map(row.pop, ("version", "signature", "state", "made"))
         learned, release = Learned(version, json.loads(signature), json.loads(state)), _release(row)
-        for names in names_since(database, job, release.id):
+        for names in names_since(database, job, made):
             about = names.of_signature(learned.signature)
             learned = Learned(version, about, names.of_state(learned.state))
             release = replace(release, rows=names.of_rows(release.rows))
@@ -299,13 +317,15 @@ def learned_states(
 
 def signature_of(database: Database, release_id: str) -> Json:
     """Question of a release, as its kind signs it; None where that was not kept."""
-    signature = f"SELECT {_SIGNATURE} FROM learner l WHERE l.release_id = ?"  # noqa: S608
+    signature = (
+        f"SELECT {_SIGNATURE} FROM release r JOIN learner l USING (reservation) WHERE r.id = ?"  # noqa: S608
+    )
     found = database.execute(signature, [release_id])
     row = found.fetchone()
     return json.loads(row[0]) if row else None
 
 
-def add_learned(database: Database, job: str, learned: Learned, release_id: str) -> None:
+def add_learned(database: Database, job: str, learned: Learned, reservation: int) -> None:
     """Write the state that follows a release, and forget an old one, but for its digest."""
     signature, state = json.dumps(learned.signature), json.dumps(learned.state)
     before = database.execute(
@@ -313,12 +333,12 @@ def add_learned(database: Database, job: str, learned: Learned, release_id: str)
         [job],
     ).fetchone()
     same = before is not None and before[0] == signature
-    digest = hashlib.sha256(state.encode()).hexdigest()
-    row = [job, learned.version, release_id, "" if same else signature, digest]
+    digest = hashlib.sha256(state.encode()).digest()
+    row = [reservation, job, learned.version, "" if same else signature, digest]
     database.execute("INSERT INTO learner VALUES (?, ?, ?, ?, ?)", row)
-    database.execute("INSERT INTO learned_state VALUES (?, ?)", [release_id, state])
+    database.execute("INSERT INTO learned_state VALUES (?, ?)", [reservation, state])
     database.execute(
-        "DELETE FROM learned_state WHERE release_id IN (SELECT release_id FROM learner"
+        "DELETE FROM learned_state WHERE reservation IN (SELECT reservation FROM learner"
         " WHERE job IN (SELECT value FROM json_each(?)) AND version = ? AND digest IS NOT NULL)",
         [all_names(database, job), learned.version - KEPT],
     )
@@ -334,11 +354,11 @@ def seal_of(database: Database, release_id: str) -> str | None:
         row = database.execute(_WHOLE, [release_id]).fetchone()
         return _hashed(row) if row and not measured else None
     state, digest = database.execute(
-        "SELECT state, digest FROM learner LEFT JOIN learned_state USING (release_id)"
-        " WHERE release_id = ?",
+        "SELECT s.state, l.digest FROM release r JOIN learner l USING (reservation)"
+        " LEFT JOIN learned_state s USING (reservation) WHERE r.id = ?",
         [release_id],
     ).fetchone()
-    if state is not None and hashlib.sha256(state.encode()).hexdigest() != digest:
+    if state is not None and hashlib.sha256(state.encode()).digest() != digest:
         return None
     row = database.execute(_BY_DIGEST, [release_id]).fetchone()
     return _MEASURED + _hashed((*row, measured)) if measured else _DIGESTED + _hashed(row)
@@ -346,7 +366,8 @@ def seal_of(database: Database, release_id: str) -> str | None:
 
 def _has_digest(database: Database, release_id: str) -> bool:
     row = database.execute(
-        "SELECT digest FROM learner WHERE release_id = ?", [release_id]
+        "SELECT l.digest FROM release r JOIN learner l USING (reservation) WHERE r.id = ?",
+        [release_id],
     ).fetchone()
     return row is not None and row[0] is not None
 
@@ -374,9 +395,13 @@ def verify(database: Database) -> None:
         (rows,) = database.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608
         if rows != len(commits):
             raise _altered(f"table {table}", None)
-    strays = "SELECT 1 FROM learned_state WHERE release_id NOT IN (SELECT release_id FROM learner)"
-    if database.execute(f"{strays} LIMIT 1").fetchone():
-        raise _altered("table learned_state", None)
+    for table, column, among in (
+        ("learned_state", "reservation", "SELECT reservation FROM learner"),
+        ("release_form", "id", "SELECT form FROM release WHERE form NOT NULL"),
+    ):
+        strays = f"SELECT 1 FROM {table} WHERE {column} NOT IN ({among}) LIMIT 1"  # noqa: S608
+        if database.execute(strays).fetchone():
+            raise _altered(f"table {table}", None)
     measurements.verify(database)
     _require_newest_states(database)
 
@@ -395,7 +420,7 @@ def _require_newest_states(database: Database) -> None:
     }
     for job, version in newest.items():
         kept = database.execute(
-            "SELECT 1 FROM learned_state JOIN learner USING (release_id)"
+            "SELECT 1 FROM learned_state JOIN learner USING (reservation)"
             " WHERE job = ? AND version = ?",
             [job, version],
         ).fetchone()

@@ -23,7 +23,7 @@ from streamdp.database import Database
 from streamdp.disk import PRIVATE, make_folder, sync
 from streamdp.errors import StoreError
 from streamdp.store.anchor.check import state_of
-from streamdp.store.database import connect_to_read, translate
+from streamdp.store.database import OwnedConnection, connect_to_read, translate
 
 Check = Callable[[Database], None]
 
@@ -217,7 +217,8 @@ def put_back(source: Path, store: Path, now: int, check: Check) -> None:
 
 
 def _copy(source: Path, target: Path, name: Callable[[Database], Path]) -> Path:
-    read, copy = connect_to_read(source), sqlite3.connect(target, isolation_level=None)
+    read = connect_to_read(source)
+    copy = sqlite3.connect(target, isolation_level=None, factory=OwnedConnection)
     try:
         read.conn.backup(copy)
         copy.execute("PRAGMA journal_mode = DELETE")

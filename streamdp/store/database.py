@@ -15,6 +15,7 @@ from streamdp.database import Database
 from streamdp.disk import keep_private, open_file
 from streamdp.errors import MORE_MEMORY, IntegrityError, StoreError
 from streamdp.store.reading.places import add_functions
+from streamdp.store.release_rows import whole_rows
 
 BUSY_SECONDS = 10.0
 """How long a writer waits for another before it gives up."""
@@ -39,9 +40,10 @@ class OwnedConnection(sqlite3.Connection):
     place: tuple[Path, tuple[int, int]] | None = None
 
     def __init__(self, *about: Any, **options: Any) -> None:
-        """Open it, with the functions that place batches by their keys."""
+        """Open it, with the functions that place batches by their keys and read their rows."""
         super().__init__(*about, **options)
         add_functions(self)
+        self.create_function("whole_rows", 2, whole_rows, deterministic=True)
 
     def __del__(self) -> None:
         """Close it; one that another thread opened ends without a word of Python."""

@@ -322,12 +322,11 @@ class SqliteStore(StoreSession):
         """
         now = release.released_at
         with self.transaction():
-            latest = archive.latest_learned(self.database, release.job)
-            if learned.version != (latest.version if latest else 0) + 1:
+            if learned.version != archive.newest_version(self.database, release.job) + 1:
                 raise StoreError(f"the learner of {release.job} was changed meanwhile")
             archive.add_release(self.database, release, reservation.seq, __version__)
             measurements.add_measurements(self.database, reservation.seq, measured)
-            archive.add_learned(self.database, release.job, learned, release.id)
+            archive.add_learned(self.database, release.job, learned, reservation.seq)
             outbox.post(self.database, release.id, sinks, now)
             seal = archive.seal_of(self.database, release.id)
             ledger.settle(self.database, reservation, now, release.id, seal)

@@ -178,13 +178,13 @@ def _columns_of(view: View, release: Release) -> Sequence[Column]:
 def ledger_of(view: View, release: Release) -> list[dict[str, Json]]:
     """The rows of the ledger about a release: its charge, and the commit."""
     found = view.database.query(
-        "SELECT seq, purpose, reservation, at, hash FROM ledger WHERE purpose = 'commit'"
-        " AND job = ? AND release_id = ?",
+        "SELECT seq, purpose, reservation, at, lower(hex(hash)) AS hash FROM ledger"
+        " WHERE purpose = 'commit' AND job = ? AND release_id = ?",
         [release.job, release.id],
     )
     committed = list(found)
     charged = view.database.query(
-        "SELECT seq, purpose, reservation, at, hash FROM ledger WHERE seq = ?",
+        "SELECT seq, purpose, reservation, at, lower(hex(hash)) AS hash FROM ledger WHERE seq = ?",
         [committed[0]["reservation"] if committed else None],
     )
     return [*charged, *committed]

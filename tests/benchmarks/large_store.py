@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from streamdp.privacy.filters import Caps
+from streamdp.store.release_rows import form_id, packed
 from streamdp.store.sqlite import SqliteStore
 
 HOUR, START, NANO = 3600, 1_356_998_400, 1_000_000
@@ -20,6 +21,10 @@ QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 LEDGER = (
     "seq, at, purpose, scope, job, batch, reservation, epsilon_nano, rho_nano, event, release_id,"
     " batch_cap_nano, lifetime_cap_nano, lifetime_spent_nano, hash, lifetime_rho_nano"
+)
+
+RELEASE = (
+    "id, job, source, batch, kind, epsilon_nano, reservation, released_at, version, form, rows"
 )
 
 CONFIG = """
@@ -54,7 +59,10 @@ def furnish(folder: Path, releases: int) -> Path:
         ),
     )
     many(f"INSERT INTO ledger ({LEDGER}) VALUES ({','.join('?' * 16)})", _ledger(releases, caps))
-    many("INSERT INTO release VALUES (?,?,?,?,?,?,?,?,?,?)", _releases(releases))
+    for row in _releases(releases):
+        parts, columns = packed(row[-1]) or ("", "")
+        values = [*row[:-1], form_id(database, parts), columns]
+        database.execute(f"INSERT INTO release ({RELEASE}) VALUES ({','.join('?' * 11)})", values)
     database.execute("COMMIT")
     store.close()
     return folder / "config.yaml"
@@ -86,7 +94,7 @@ def _ledger(count: int, caps: Caps) -> Iterator[tuple[Any, ...]]:
             event,
             None,
             *about,
-            _digest(seq),
+            bytes.fromhex(_digest(seq)),
             0,
         )
         yield (
@@ -102,7 +110,7 @@ def _ledger(count: int, caps: Caps) -> Iterator[tuple[Any, ...]]:
             "{}",
             _digest(number)[:32],
             *about,
-            _digest(seq + 1),
+            bytes.fromhex(_digest(seq + 1)),
             0,
         )
 
@@ -133,7 +141,7 @@ def _releases(count: int) -> Iterator[tuple[Any, ...]]:
             2 + 2 * number,
             batch["start"] + HOUR,
             "0.1.0",
-            json.dumps(rows),
+            json.dumps(rows, separators=(",", ":")),
         )
 
 

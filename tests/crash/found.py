@@ -20,6 +20,7 @@ from unittest.mock import patch
 from streamdp.engine.attempts import Outcomes
 from streamdp.reports.guarantee.statement import statement
 from streamdp.store.database import connect_to_read
+from streamdp.store.release_rows import ROWS_OF_RELEASE
 from streamdp.store.sqlite import SqliteStore
 from tests.crash import windows
 from tests.crash.home import Home
@@ -102,8 +103,8 @@ class FoundHome(Home):
 
     def _groups(self) -> Iterator[str]:
         """What is wrong with the groups of a day: they are the keys of the windows before it."""
-        with closing(sqlite3.connect(self.store)) as store:
-            made = store.execute("SELECT job, batch, rows FROM release").fetchall()
+        with closing(connect_to_read(self.store)) as store:
+            made = store.execute(f"SELECT job, batch, {ROWS_OF_RELEASE} FROM release r").fetchall()
         named = {
             (job, batch): sorted(row["town"] for row in json.loads(rows))
             for job, batch, rows in made

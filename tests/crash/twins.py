@@ -11,13 +11,14 @@ import json
 import random
 import re
 import shutil
-import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
+from streamdp.store.database import connect_to_read
+from streamdp.store.release_rows import ROWS_OF_RELEASE
 from tests.crash.home import CONFIG, Home, folder
 from tests.crash.terminal import typed
 from tests.web.addresses import answers
@@ -132,9 +133,11 @@ def _traces(home: Home) -> dict[str, object]:
     traces |= {f"file {file.name}": _masked(file.read_bytes()) for file in files}
     traces["names of files"] = [file.name for file in files]
     traces["log"] = _masked((home.path / "streamdp.log").read_bytes())
-    with closing(sqlite3.connect(home.store)) as store:
+    with closing(connect_to_read(home.store)) as store:
         traces["ledger"] = store.execute(f"SELECT {_PUBLIC} FROM ledger").fetchall()
-        released = store.execute("SELECT job, batch, rows FROM release ORDER BY 1, 2").fetchall()
+        released = store.execute(
+            f"SELECT job, batch, {ROWS_OF_RELEASE} FROM release r ORDER BY 1, 2"
+        ).fetchall()
         traces["shape of releases"] = [
             (job, batch, [sorted(row) for row in json.loads(rows)]) for job, batch, rows in released
         ]

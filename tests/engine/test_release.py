@@ -18,6 +18,7 @@ from streamdp.sources.files import FileSource
 from streamdp.sources.windows import DAY, WindowSource
 from streamdp.store.ledger.ledger import set_caps
 from streamdp.store.pauses import pause_job, resume_job
+from streamdp.store.release_rows import ROWS_OF_RELEASE
 from streamdp.types import Batch, CellCounts, Charge, Entropy, Json, Outcome, Plan, Query
 from streamdp.types.rests import FIRST_REST, LONGEST_REST
 from tests.worlds import (
@@ -319,9 +320,11 @@ def test_a_learner_that_moved_on_meanwhile_refuses_the_commit(tmp_path: Path) ->
     class Racing(type(job.kind)):  # type: ignore[misc]
         def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
             database.execute(
-                "INSERT INTO learner SELECT 'other', 1, id, '{}', '' FROM release LIMIT 1"
+                "INSERT INTO learner SELECT reservation, 'other', 1, '{}', x'' FROM release LIMIT 1"
             )
-            database.execute("INSERT INTO learned_state SELECT id, '{}' FROM release LIMIT 1")
+            database.execute(
+                "INSERT INTO learned_state SELECT reservation, '{}' FROM release LIMIT 1"
+            )
             return super().learn(state, plan, outcome)
 
     database.execute("PRAGMA foreign_keys=OFF")
@@ -439,7 +442,9 @@ def _public_rows(world: World) -> list[object]:
     ).fetchall()
     shapes = [
         [sorted(row) for row in json.loads(rows)]
-        for (rows,) in database.execute("SELECT rows FROM release ORDER BY reservation")
+        for (rows,) in database.execute(
+            f"SELECT {ROWS_OF_RELEASE} FROM release r ORDER BY reservation"
+        )
     ]
     return [ledger, releases, shapes]
 

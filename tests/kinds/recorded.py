@@ -16,6 +16,7 @@ from streamdp.daemon.runtime import runtime
 from streamdp.database import Database
 from streamdp.store.database import connect_to_read
 from streamdp.store.ledger.events import Events
+from streamdp.store.release_rows import ROWS_OF_RELEASE
 from streamdp.types import Json
 from tests.worlds import EventLog, HandClock, ReplayedEntropy
 
@@ -101,7 +102,7 @@ STREAMS = {
 """Releases, unit and neighbours by name."""
 
 TABLES = {
-    "release": "job, batch, kind, epsilon_nano, rows",
+    "release": f"job, batch, kind, epsilon_nano, {ROWS_OF_RELEASE}",
     "ledger": "job, batch, purpose, epsilon_nano, rho_nano, event",
     "learner": "job, version, signature, state",
     "gate_answer": "gate, batch, accepted",
@@ -130,7 +131,8 @@ def _rows(database: Database, table: str) -> Json:
     """Rows of a table, of the ledger without notes and caps, which name this store's folder."""
     columns = TABLES[table]
     own = columns.partition(",")[0]
-    read = f"{table} JOIN learned_state USING (release_id)" if table == "learner" else table
+    joined = {"learner": "learner JOIN learned_state USING (reservation)", "release": "release r"}
+    read = joined.get(table, table)
     found = database.execute(f"SELECT {columns} FROM {read} WHERE {own} NOT NULL ORDER BY 1, 2, 3")
     events = Events(database)
     whole = [

@@ -100,7 +100,7 @@ def test_the_ledger_is_charged_and_read_as_for_any_release(tmp_path: Path) -> No
         "value",
     }
     (state,) = world.store.database.execute(
-        "SELECT state FROM learned_state JOIN learner USING (release_id)"
+        "SELECT state FROM learned_state JOIN learner USING (reservation)"
         " ORDER BY version DESC LIMIT 1"
     ).fetchone()
     assert np.shape(json.loads(state)["parameters"]) == (3, 2)

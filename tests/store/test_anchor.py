@@ -148,9 +148,7 @@ def test_a_ledger_without_its_last_rows_is_refused(
     raw.execute("PRAGMA foreign_keys=OFF")
     with without(raw, "ledger_keeps_rows"), without(raw, "measurement_keeps_rows"):
         raw.execute("DELETE FROM learner WHERE version = 5")
-        raw.execute(
-            "DELETE FROM learned_state WHERE release_id NOT IN (SELECT release_id FROM learner)"
-        )
+        raw.execute("DELETE FROM learned_state WHERE reservation = 10")
         raw.execute("DELETE FROM measurement WHERE reservation = 10")
         raw.execute("DELETE FROM release WHERE reservation = 10")
         raw.execute("DELETE FROM outbox WHERE release_id NOT IN (SELECT id FROM release)")

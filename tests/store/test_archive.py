@@ -12,25 +12,33 @@ from streamdp.store.verified_open import verify
 from tests.worlds import World
 
 EDITS = (
-    """UPDATE release SET "rows" = replace("rows", '"value":', '"value":1') WHERE rowid = 2""",
-    "UPDATE release SET epsilon_nano = epsilon_nano - 1 WHERE rowid = 2",
-    "UPDATE release SET id = 'other' WHERE rowid = 2",
+    """UPDATE release SET "rows" = replace("rows", '[[0.25,', '[[0.125,') WHERE reservation = 4""",
+    """UPDATE release SET "rows" = '[', form = NULL WHERE reservation = 4""",
+    """UPDATE release_form SET parts = replace(parts, '"value', '"price')""",
+    "UPDATE release_form SET parts = '[]'",
+    "UPDATE release_form SET parts = '{'",
+    """UPDATE release_form SET parts = replace(parts, '","]', '",";"]')""",
+    """UPDATE release SET "rows" = '[[1],2]' WHERE reservation = 4""",
+    """UPDATE release SET "rows" = '[' WHERE reservation = 4""",
+    "DELETE FROM release_form",
+    "INSERT INTO release_form (parts) VALUES ('[]')",
+    "UPDATE release SET epsilon_nano = epsilon_nano - 1 WHERE reservation = 4",
+    "UPDATE release SET id = 'other' WHERE reservation = 4",
     "UPDATE batch SET window_end = window_end + 1 WHERE key IN (SELECT max(key) FROM batch)",
-    "UPDATE learned_state SET state = '{}' WHERE release_id = (SELECT id FROM release LIMIT 1)",
-    "UPDATE learned_state SET state = '{}' WHERE release_id = (SELECT release_id FROM learner"
-    " WHERE version = 5)",
-    "DELETE FROM learned_state WHERE release_id = (SELECT release_id FROM learner"
-    " WHERE version = 5)",
-    "INSERT INTO learned_state VALUES ('x', '{}')",
-    "UPDATE learner SET digest = '0' WHERE version = 2",
+    "UPDATE learned_state SET state = '{}' WHERE reservation = 2",
+    "UPDATE learned_state SET state = '{}' WHERE reservation = 10",
+    "DELETE FROM learned_state WHERE reservation = 10",
+    "INSERT INTO learned_state VALUES (99, '{}')",
+    "UPDATE learner SET digest = x'00' WHERE version = 2",
     "UPDATE learner SET digest = NULL WHERE version = 5",
     "UPDATE learner SET signature = '{}' WHERE version = 1",
     "UPDATE learner SET signature = '{}' WHERE version = 3",
     "DELETE FROM learner WHERE version = 5",
-    "DELETE FROM release WHERE rowid = 5",
-    "INSERT INTO release SELECT 'x', 'k', source, batch, kind, 1, 1, 1, version, '' FROM release"
-    " LIMIT 1",
-    "INSERT INTO learner SELECT 'k', 1, 'x', '', ''",
+    "UPDATE learner SET reservation = 1 WHERE version = 5",
+    "DELETE FROM release WHERE reservation = 10",
+    "INSERT INTO release SELECT 1, 'x', 'k', source, batch, kind, 1, 1, version, NULL, ''"
+    " FROM release LIMIT 1",
+    "INSERT INTO learner SELECT 1, 'k', 1, '', x''",
 )
 
 

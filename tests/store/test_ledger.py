@@ -2,6 +2,7 @@
 
 import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -104,7 +105,7 @@ def test_an_edited_row_is_found(tmp_path: Path, column: str) -> None:
         store.burn(store.reserve("s", "j", batch(key), charge(10), 0), 0)
     store.close()
     raw = sqlite3.connect(path)
-    value = "burn" if column == "purpose" else "7"
+    value = {"purpose": "burn", "hash": b"7"}.get(column, "7")
     with without(raw, "ledger_keeps_values"):
         raw.execute(f"UPDATE ledger SET {column} = ? WHERE seq = 4", [value])
     raw.commit()
@@ -274,12 +275,17 @@ def test_a_wrong_running_total_is_found(
 
 
 def test_a_damaged_page_is_an_integrity_error(tmp_path: Path) -> None:
-    """Whichever page is overwritten, opening never ends in a foreign exception."""
+    """Whichever page is overwritten, opening never ends in a foreign exception.
+
+    Pages that hold nothing, which the steps of the schema leave, may have anything in them.
+    """
     path = tmp_path / "s.db"
     store = opened(path)
     for key in range(40):
         store.burn(store.reserve("s", "j", batch(str(key)), charge(1), 0), 0)
     store.close()
+    with closing(sqlite3.connect(path)) as raw:
+        (free,) = raw.execute("PRAGMA freelist_count").fetchone()
     whole = path.read_bytes()
     refused = 0
     for page in range(0, len(whole), 4096):
@@ -288,7 +294,8 @@ def test_a_damaged_page_is_an_integrity_error(tmp_path: Path) -> None:
             SqliteStore.open(path, 0).close()
         except (IntegrityError, StoreError):
             refused += 1
-    assert refused == len(whole) // 4096
+    assert free < 9
+    assert refused >= len(whole) // 4096 - free
 
 
 def test_a_wait_set_by_a_clock_of_the_future_ends(tmp_path: Path) -> None:

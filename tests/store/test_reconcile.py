@@ -261,7 +261,7 @@ def test_a_backup_is_whole_private_and_new(world: World) -> None:
 def test_an_altered_store_gives_no_backup(world: World) -> None:
     """What was altered is not copied as if it were good."""
     raw = sqlite3.connect(world.path)
-    raw.execute("UPDATE release SET epsilon_nano = 1 WHERE rowid = 1")
+    raw.execute("UPDATE release SET epsilon_nano = 1 WHERE reservation = 2")
     raw.commit()
     raw.close()
     with pytest.raises(IntegrityError):

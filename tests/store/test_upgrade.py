@@ -21,6 +21,7 @@ from streamdp.store.anchor.lines import Spending
 from streamdp.store.anchor.reconcile import reconcile
 from streamdp.store.backup import put_back
 from streamdp.store.database import connect_to_read, require_sound
+from streamdp.store.release_rows import whole_rows
 from streamdp.store.schema import migrations
 from streamdp.store.sqlite import SqliteStore
 from streamdp.store.verified_open import verify
@@ -42,24 +43,46 @@ def written(fixture: Path, folder: Path) -> Path:
     return path
 
 
-def rows(path: Path, table: str) -> list[object]:
+def rows(path: Path, table: str) -> list[tuple[object, ...]]:
     raw = sqlite3.connect(path)
     found = raw.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall()
     raw.close()
     return found
 
 
-MOVED = {"previous", "state"}
-"""Columns that schema 20 took away: a hash that the row before has, states in their own table."""
+MOVED = {"previous", "state", "release_id"}
+"""Columns that later schemas took away or put elsewhere.
+
+Schema 20: a hash that the row before has, states in their own table. Schema 21: the release that a
+state follows, which is known by its charge.
+"""
+
+ORDER = {"ledger": "seq", "release": "reservation", "learner": "version", "batch": "key"}
 
 
 def named(path: Path, table: str) -> list[dict[str, object]]:
-    """Rows of a table by the names of its columns."""
+    """Rows of a table by the names of its columns: rows whole, hashes and digests in digits."""
     raw = sqlite3.connect(path)
     raw.row_factory = sqlite3.Row
-    found = raw.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall()
+    found = [dict(row) for row in raw.execute(f"SELECT * FROM {table} ORDER BY {ORDER[table]}")]
+    for row in found:
+        if row.get("form"):
+            (parts,) = raw.execute(
+                "SELECT parts FROM release_form WHERE id = ?", [row["form"]]
+            ).fetchone()
+            row["rows"] = whole_rows(row["rows"], parts)
+        row |= {key: row[key].hex() for key in ("hash", "digest") if _is_bytes(row, key, table)}
     raw.close()
-    return [dict(row) for row in found]
+    return found
+
+
+def learned(rows: list[dict[str, object]]) -> list[tuple[object, ...]]:
+    """Releases and states, of stores that had both in one table."""
+    return [(row["release_id"], row["state"]) for row in rows if row["state"]]
+
+
+def _is_bytes(row: dict[str, object], key: str, table: str) -> bool:
+    return table != "batch" and isinstance(row.get(key), bytes)
 
 
 def schema_of(path: Path) -> int:
@@ -75,13 +98,15 @@ def test_a_store_of_every_schema_is_brought_up_to_date(fixture: Path, tmp_path: 
     tables = ("ledger", "release", "learner", "batch")
     before = {table: rows(path, table) for table in tables}
     said = {table: named(path, table) for table in tables}
+    states = rows(path, "learned_state") if old == 20 else learned(said["learner"])
     world = World(tmp_path, days=4)
     assert schema_of(path) == len(migrations.STEPS)
-    assert rows(path, "learned_state") == [
-        (each["release_id"], each["state"])
-        for each in sorted(said["learner"], key=lambda each: str(each["release_id"]))
-        if each.get("state")
-    ] or old == len(migrations.STEPS)
+    charged = {each["id"]: each["reservation"] for each in said["release"]}
+    assert rows(path, "learned_state") == sorted((charged[made], text) for made, text in states)
+    assert [each["reservation"] for each in named(path, "learner")] == [
+        charged[each["release_id"]] for each in said["learner"]
+    ]
+    assert all(each["form"] for each in named(path, "release"))
     for table in tables:
         kept = named(path, table)
         assert len(kept) == len(said[table])

@@ -42,7 +42,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with closing(sqlite3.connect(made.store)) as store:
         rows = [{"group": name, "value": number} for number, name in enumerate(HOSTILE)]
         store.execute(
-            "UPDATE release SET rows = ? WHERE job = 'parts' AND batch LIKE '%img%'",
+            "UPDATE release SET form = NULL, rows = ? WHERE job = 'parts' AND batch LIKE '%img%'",
             [json.dumps(rows)],
         )
         store.commit()

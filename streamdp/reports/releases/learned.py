@@ -114,7 +114,8 @@ def _until(database: Database, job: str, batch: str | None) -> tuple[int | None,
             hint="`streamdp releases` lists the batches that were released",
         )
     (version,) = database.execute(
-        "SELECT version FROM learner WHERE release_id = ?", [release.id]
+        "SELECT l.version FROM release r JOIN learner l USING (reservation) WHERE r.id = ?",
+        [release.id],
     ).fetchone()
     if is_forgotten(database, job, version - 1):
         raise StreamdpError(

@@ -33,6 +33,15 @@ _HASHED = (
 _SUMS = "lifetime_spent_nano", "lifetime_rho_nano", "lifetime_delta_atto"
 """Spending of a scope up to a row: pure loss, null if there is none, the other, and delta."""
 
+_STORED = (
+    *(name for name in _HASHED if name != "previous"),
+    *("hash", "lifetime_rho_nano", "delta_atto", "lifetime_delta_atto"),
+)
+_INSERT = (
+    f"INSERT INTO ledger ({', '.join(_STORED)})"  # noqa: S608
+    f" VALUES ({', '.join(f':{name}' for name in _STORED)})"
+)
+
 _Sums = tuple[int | None, int, int]
 
 _NOTHING: _Sums = (0, 0, 0)
@@ -70,11 +79,11 @@ def append(
         **dict(zip(_SUMS, sums, strict=True)),
         **row,
     }
-    stored = {**full, "hash": _hash(full)}
+    stored = {**full, "hash": bytes.fromhex(_hash(full))}
     del stored["previous"]
     if repeats:
         stored["event"] = shortened(database, str(row["job"]), str(full["event"]))
-    database.table("ledger").insert(stored)
+    database.execute(_INSERT, stored)
     return seq
 
 
@@ -111,13 +120,14 @@ def _added(sums: _Sums, epsilon: int | None, rho: int, delta: int) -> _Sums:
 def head(database: Database) -> tuple[int, str]:
     """Number and hash of the last row."""
     row = database.execute("SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1").fetchone()
-    return (row[0], row[1]) if row else (0, _GENESIS)
+    return (row[0], _text(row[1])) if row else (0, _GENESIS)
 
 
 def hashes(database: Database) -> Iterator[tuple[int, str]]:
     """Number and hash of every row, oldest first, from before the first."""
     yield 0, _GENESIS
-    yield from database.execute("SELECT seq, hash FROM ledger ORDER BY seq")
+    for seq, digest in database.execute("SELECT seq, hash FROM ledger ORDER BY seq"):
+        yield seq, _text(digest)
 
 
 def verify(database: Database, newest: int | None = None) -> None:
@@ -136,6 +146,7 @@ def verify(database: Database, newest: int | None = None) -> None:
     events = Events(database)
     for stored in _rows(database, behind):
         row = {"previous": previous, **stored, "event": events.whole(stored["event"])}
+        row["hash"] = _text(row["hash"])
         if row["purpose"] not in PURPOSES:
             raise IntegrityError(
                 f"the ledger holds a row of unknown purpose {row['purpose']!r}",
@@ -164,7 +175,12 @@ def verify(database: Database, newest: int | None = None) -> None:
 def _hash_of(database: Database, seq: int) -> str | None:
     """Hash of a row, of the genesis for 0; None if it is missing."""
     row = database.execute("SELECT hash FROM ledger WHERE seq = ?", [seq]).fetchone()
-    return _GENESIS if seq == 0 else row and str(row[0])
+    return _GENESIS if seq == 0 else row and _text(row[0])
+
+
+def _text(digest: bytes | str) -> str:
+    """A hash as hashes cover it, in digits; a copy of an earlier schema stores it so."""
+    return digest.hex() if isinstance(digest, bytes) else digest
 
 
 def _adds_up(row: dict[str, Any], sums: _Sums) -> bool:

@@ -252,7 +252,7 @@ def charges_after(database: Database, seq: int) -> list[tuple[Any, ...]]:
     several batches (2), the window of the batch, and delta.
     """
     return database.execute(
-        "SELECT l.seq, l.hash, l.scope, coalesce(l.batch, ''),"
+        "SELECT l.seq, lower(hex(l.hash)), l.scope, coalesce(l.batch, ''),"
         " coalesce(r.epsilon_nano, l.epsilon_nano), coalesce(r.rho_nano, l.rho_nano),"
         " CASE WHEN l.purpose != 'join' THEN 0 WHEN r.purpose = 'open' THEN 1 ELSE 2 END,"
         " b.window_start, b.window_end, coalesce(r.delta_atto, l.delta_atto)"

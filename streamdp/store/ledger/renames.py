@@ -36,11 +36,8 @@ def names_of(database: Database, job: str) -> list[str]:
     return names
 
 
-def names_since(database: Database, job: str, release_id: str) -> list[NewNames]:
-    """Names that changed within a job after one of its releases, oldest first."""
-    (made,) = database.execute(
-        "SELECT reservation FROM release WHERE id = ?", [release_id]
-    ).fetchone()
+def names_since(database: Database, job: str, made: int) -> list[NewNames]:
+    """Names that changed within a job after the charge of one of its releases, oldest first."""
     return [names for seq, names in all_changes(database, job) if seq > made]
 
 
@@ -189,7 +186,7 @@ def _newest(database: Database, job: str) -> tuple[int, Json, Json] | None:
     """Version, signature and state of the newest that a job learned, in its names of now."""
     names = all_names(database, job)
     row = database.execute(
-        "SELECT version, release_id, state FROM learner JOIN learned_state USING (release_id)"
+        "SELECT version, reservation, state FROM learner JOIN learned_state USING (reservation)"
         " WHERE job IN (SELECT value FROM json_each(?)) ORDER BY version DESC LIMIT 1",
         [names],
     ).fetchone()
@@ -200,9 +197,9 @@ def _newest(database: Database, job: str) -> tuple[int, Json, Json] | None:
         " AND signature != '' ORDER BY version DESC LIMIT 1",
         [names],
     ).fetchone()
-    version, release_id, text = row
+    version, made, text = row
     before, state = json.loads(signature), json.loads(text)
-    for each in names_since(database, job, release_id):
+    for each in names_since(database, job, made):
         before, state = each.of_signature(before), each.of_state(state)
     return version, before, state
 

@@ -14,13 +14,14 @@ from streamdp.database import Database
 from streamdp.privacy.filters import Measure
 from streamdp.store.archive import DELTA_OF_RELEASE, RHO_OF_RELEASE
 from streamdp.store.columns import OF_RELEASE, columns_from
+from streamdp.store.release_rows import ROWS_OF_RELEASE
 from streamdp.types import Json, Release
 
 _ORDER = "coalesce(b.window_start, 0)"
 _RELEASE = (
     "SELECT r.id, r.job, r.source, r.batch, b.window_start, b.window_end, r.kind,"
     f" r.epsilon_nano, {RHO_OF_RELEASE} AS rho_nano, {DELTA_OF_RELEASE} AS delta_atto,"
-    f" r.released_at, r.rows, {OF_RELEASE} AS columns"
+    f" r.released_at, {ROWS_OF_RELEASE} AS rows, {OF_RELEASE} AS columns"
 )
 _RELEASED = (
     f"{_RELEASE} FROM batch b CROSS JOIN release r ON r.source = b.source AND r.batch = b.key"
@@ -194,7 +195,7 @@ def ledger_page(
             " lifetime_cap_nano,"
             " event ->> 'what' AS decided,"
             " coalesce(event ->> 'operator', event ->> 'by') AS by, event ->> 'reason' AS reason,"
-            " event ->> 'cap' AS cap, hash FROM ledger"
+            " event ->> 'cap' AS cap, lower(hex(hash)) AS hash FROM ledger"
             f" WHERE {' AND '.join(conditions) or 'true'} ORDER BY seq DESC LIMIT :limit",
             {**wanted, "before": before, "limit": limit},
         )

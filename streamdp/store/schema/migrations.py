@@ -20,6 +20,7 @@ from streamdp.store.ledger.origins import ORIGINS
 from streamdp.store.measurements import MEASUREMENTS
 from streamdp.store.reading.watch import ALERTS
 from streamdp.store.rollups import ROLLUPS
+from streamdp.store.schema.by_column import BY_COLUMN
 from streamdp.store.schema.compact import COMPACT
 from streamdp.store.schema.deltas import DELTAS
 from streamdp.store.schema.gate_steps import ANSWERS_OF_SOURCES, GATES, NOTICES, REASONS
@@ -194,7 +195,7 @@ STEPS: tuple[Step, ...] = (
     *(_FIRST, _RUNS, _ANCHORED, NOTICES),
     *(_SEALS, _TIMED, GATES, _TIME_SEALED, _SINKS, ORIGINS, COLUMNS),
     *(ALERTS, VIEWS, LOSSES, _RUNS_KEYED, RETENTION, MEASUREMENTS, DELTAS),
-    *((*ROLLUPS, *JSON_VIEWS), COMPACT),
+    *((*ROLLUPS, *JSON_VIEWS), COMPACT, BY_COLUMN),
 )
 """Statements of each schema version; a step is never edited once it has been released."""
 

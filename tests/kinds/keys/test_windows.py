@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -18,6 +17,8 @@ from streamdp.cli import cli
 from streamdp.config import load
 from streamdp.errors import ConfigurationError
 from streamdp.log.setup import close
+from streamdp.store.database import connect_to_read
+from streamdp.store.release_rows import ROWS_OF_RELEASE
 from streamdp.types import Json, KeyCounts
 
 CONFIG = """
@@ -60,7 +61,7 @@ def said(*command: str) -> list[dict[str, Json]]:
 
 
 def rows(statement: str) -> list[tuple[Any, ...]]:
-    with closing(sqlite3.connect("s.db")) as store:
+    with closing(connect_to_read(Path("s.db"))) as store:
         return store.execute(statement).fetchall()
 
 
@@ -185,7 +186,7 @@ def test_files_have_no_order_and_pay_for_keys_and_counts(home: Path) -> None:
         lines = "\n".join(city for city in cities.split() for _ in range(60))
         (home / "drops" / f"{name}.csv").write_text(f"city\n{lines}\n")
     run()
-    groups = dict(rows("SELECT batch, rows FROM release WHERE job = 'sizes'"))
+    groups = dict(rows(f"SELECT batch, {ROWS_OF_RELEASE} FROM release r WHERE job = 'sizes'"))
     assert [row["city"] for row in json.loads(groups["a.csv"])] == ["Bern", "Thun"]
     paid = rows(
         "SELECT batch, sum(epsilon_nano), sum(delta_atto) FROM ledger WHERE purpose = 'reserve'"

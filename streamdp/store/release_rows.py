@@ -1,0 +1,127 @@
+r"""Rows of releases as they are stored: by columns, with the names of columns stored once.
+
+Rows are a list of JSON objects, whose names and many of whose values repeat. A *form* is the text
+of an object before each value, and what is between two objects; it is shared by all releases that
+have it. Columns follow in its order, `[[0.1,0.9],[3.0,"41.03125000000000001"],"\"noisy\""]`: each
+is a list with an entry a row, or one entry that all rows have; the first one is a list. An entry is
+a number where SQLite says it in the same digits, null for null, and else the text of the value. So
+the text of the rows is had back to the last byte, in Python, and in SQL without functions of JSON
+(`v_releases`). The seals of the ledger cover that text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from math import isfinite
+
+from streamdp.database import Database
+from streamdp.types import Json
+
+# ruff: noqa: S608
+
+_COMPACT, _SPACED = (",", ":"), (", ", ": ")
+_LONGEST = 16
+"""Letters of a number, its point among them, that SQLite says in the same digits: it has 15."""
+
+_QUOTE = json.encoder.encode_basestring_ascii
+_ENCODE = {each: json.JSONEncoder(separators=each).encode for each in (_COMPACT, _SPACED)}
+_PARSE = json.JSONDecoder(parse_float=str, parse_int=str).decode
+"""Reads numbers in the digits in which they are written."""
+
+FORM = """
+    CREATE TABLE release_form (
+        id INTEGER PRIMARY KEY,
+        parts TEXT NOT NULL UNIQUE
+    ) STRICT
+"""
+"""The table of forms: a list of texts, each what stands before a value."""
+
+ROWS_OF_RELEASE = "whole_rows(r.rows, (SELECT f.parts FROM release_form f WHERE f.id = r.form))"
+"""SQL of the rows of a release `r` as a list of objects, on connections of the store."""
+
+_WHOLE = "r.form IS NULL"
+_ENTRY = (
+    "coalesce(CASE c.type WHEN 'array'"
+    " THEN (SELECT v.value FROM json_each(c.value) v WHERE v.key = e.key) ELSE c.value END, 'null')"
+)
+EACH_ROW = (
+    f"json_each(CASE WHEN {_WHOLE} THEN r.rows"
+    " ELSE (SELECT c.value FROM json_each(r.rows) c WHERE c.key = 0) END) e"
+)
+"""SQL that goes through the rows of a release `r` as `e`, whose `key` is the place of a row."""
+
+OBJECT = (
+    f"CASE WHEN {_WHOLE} THEN e.value ELSE (SELECT group_concat(said, '') || '}}' FROM"
+    f" (SELECT p.value || {_ENTRY} AS said FROM release_form f, json_each(f.parts) p,"
+    " json_each(r.rows) c WHERE f.id = r.form AND c.key = p.key ORDER BY p.key)) END"
+)
+"""SQL of the object of a row that `EACH_ROW` goes through; `json_each` is its only function."""
+
+
+def packed(text: str) -> tuple[str, str] | None:
+    """The form of some rows and their columns; None if they cannot be had back from these."""
+    rows = json.loads(text)
+    names = list(rows[0]) if rows else []
+    if not names or any(list(row) != names for row in rows):
+        return None
+    for comma, colon in (_COMPACT, _SPACED):
+        encode = _ENCODE[comma, colon]
+        starts = [f"{comma if at else '{'}{encode(name)}{colon}" for at, name in enumerate(names)]
+        parts = json.dumps([*starts, comma], separators=_COMPACT)
+        columns = [[_entry(row[name], encode) for row in rows] for name in names]
+        listed = [f"[{','.join(column)}]" for column in columns]
+        shared = [
+            column[0] if at and column.count(column[0]) == len(column) else listed[at]
+            for at, column in enumerate(columns)
+        ]
+        found = f"[{','.join(shared)}]"
+        if whole_rows(found, parts) == text:
+            return parts, found
+    return None
+
+
+def whole_rows(text: str, parts: str | None) -> str:
+    r"""Rows as a list of objects, from their columns and their form; without a form they are one.
+
+    What was altered and cannot be read is returned as it is: the seal of its release refuses it.
+
+    >>> whole_rows('[["0.10000000000000001",2.50],null]', r'["{\"at\":",",\"flag\":",","]')
+    '[{"at":0.10000000000000001,"flag":null},{"at":2.50,"flag":null}]'
+    """
+    if parts is None:
+        return text
+    try:
+        columns, words = _PARSE(text), json.loads(parts)
+        count = len(columns[0])
+        said = [
+            [start + (entry or "null") for entry in column]
+            if isinstance(column, list)
+            else [start + (column or "null")] * count
+            for start, column in zip(words[:-1], columns, strict=True)
+        ]
+        rows = ["".join(row) + "}" for row in zip(*said, strict=True)]
+        return f"[{words[-1].join(rows)}]"
+    except (ValueError, TypeError, LookupError, AttributeError):
+        return text
+
+
+def form_id(database: Database, parts: str) -> int:
+    """Number of a form, which is written down when it is new."""
+    known = "SELECT id FROM release_form WHERE parts = ?"
+    row = database.execute(known, [parts]).fetchone()
+    if row is None:
+        database.execute("INSERT INTO release_form (parts) VALUES (?)", [parts])
+        row = database.execute(known, [parts]).fetchone()
+    return int(row[0])
+
+
+def _entry(value: Json, encode: Callable[[Json], str]) -> str:
+    """A value as it is stored: JSON of a number or of null, or of the text of the value."""
+    if value is None:
+        return "null"
+    if (type(value) is float and isfinite(value)) or type(value) is int:
+        text = repr(value)
+        said_alike = len(text) <= _LONGEST and "e" not in text and text != "-0.0"
+        return text if said_alike else f'"{text}"'
+    return _QUOTE(encode(value))
