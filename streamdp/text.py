@@ -10,6 +10,12 @@ YEARS = range(1000, 9001)
 """Years of moments that a person may name: with any duration added they are in the calendar."""
 
 
+class Figure(str):
+    """A number as a person reads it; it stands at the right of its column."""
+
+    __slots__ = ()
+
+
 def is_text(text: str) -> bool:
     r"""Whether a text can be written: bytes of a command line that are no UTF-8 cannot.
 

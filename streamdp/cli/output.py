@@ -6,13 +6,13 @@ import csv
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import click
 
 from streamdp.privacy.amounts import ATTO, NANO, UNBOUNDED, number_text
-from streamdp.text import printable
+from streamdp.text import Figure, printable
 from streamdp.types import Json
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ Form = Literal["table", "json", "csv"]
 _TIME = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\dZ)$")
 
 
-class Amount(str):
+class Amount(Figure):
     """An amount of budget: exact text in tables; in JSON a number, and NAME_exact beside it."""
 
     __slots__ = ("number",)
@@ -44,13 +44,19 @@ class Amount(str):
         return amount
 
 
-def print_rows(rows: Sequence[Mapping[str, Json]], form: Form, title: str = "") -> None:
+def print_rows(
+    rows: Sequence[Mapping[str, Json]],
+    form: Form,
+    title: str = "",
+    once: Collection[str] = (),
+) -> None:
     """Print rows; their keys are the header, and what a row lacks is left empty in a table.
 
     Args:
         rows: What to print.
         form: `table` is drawn on a terminal and tab-separated elsewhere.
         title: Above a drawn table.
+        once: Columns that a drawn table says once, above, where all of several rows agree.
     """
     if form == "json":
         for row in rows:
@@ -63,7 +69,8 @@ def print_rows(rows: Sequence[Mapping[str, Json]], form: Form, title: str = "") 
         writer.writeheader()
         writer.writerows(rows)
     elif sys.stdout.isatty():
-        _draw(rows, title)
+        said, rest = _apart(rows, once)
+        _draw(rest, "  ".join(filter(None, [title, *said])))
     elif rows:
         click.echo("\t".join(map(_text, rows[0])))
         for row in rows:
@@ -106,6 +113,20 @@ def _draw(rows: Sequence[Mapping[str, Json]], title: str) -> None:
             console.print(Text(f"{text}\n"), soft_wrap=True)
 
 
+def _apart(
+    rows: Sequence[Mapping[str, Json]], once: Collection[str]
+) -> tuple[list[str], list[dict[str, Json]]]:
+    """What some columns say of all rows, in words, and the rows without these columns."""
+    alike = {
+        name
+        for name in once
+        if len(rows) > 1 and name in rows[0] and len({str(row[name]) for row in rows}) == 1
+    }
+    said = [f"{name.replace('_', ' ')}: {_shown(rows[0][name])}" for name in once if name in alike]
+    rest = [{name: cell for name, cell in row.items() if name not in alike} for row in rows]
+    return [text for text in said if not text.endswith(": ")], rest
+
+
 def _widths(rows: Sequence[Mapping[str, Json]]) -> Measurement:
     """Widths of a terminal in which a table breaks no word, and no cell."""
     from rich.console import Console
@@ -128,7 +149,7 @@ def _table(rows: Sequence[Mapping[str, Json]], title: str) -> Table:
         pad_edge=False,
     )
     for name in rows[0]:
-        numeric = all(isinstance(row[name], int | float | None) for row in rows)
+        numeric = all(isinstance(row[name], int | float | Figure | None) for row in rows)
         justify: Literal["right", "left"] = "right" if numeric else "left"
         table.add_column(Text(_text(name).replace("_", " ")), justify=justify, overflow="fold")
     for row in rows:

@@ -97,12 +97,12 @@ def budget(
             print_rows([_whole(each, lasts) for each, lasts in zip(found, then, strict=True)], form)
             print_rows(windows, form)
             return
-        print_rows([_row(each) for each in found], form, "budget")
+        print_rows([_row(each) for each in found], form, "budget", once=("measure", "burnt"))
         if windows:
-            print_rows(windows, form, "windows")
+            print_rows(windows, form, "windows", once=("scope", "measure"))
         takers = [{"scope": each.report.scope, **row} for each in found for row in _takers(each)]
         if takers:
-            print_rows(takers, form, "what each job takes")
+            print_rows(takers, form, "what each job takes", once=("scope",))
         for each, lasts in zip(found, then, strict=True):
             click.echo(printable(_said(each, lasts)))
 

@@ -14,7 +14,7 @@ from streamdp.cli.jobs import complete_job, job_argument, require_job, require_r
 from streamdp.cli.options import config_option, json_option, load_configuration, moment
 from streamdp.cli.output import Form, fits, print_rows
 from streamdp.privacy.amounts import ATTO, NANO
-from streamdp.text import iso
+from streamdp.text import Figure, iso
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from streamdp.store.reading.gate_reports import Standing
     from streamdp.types import Column, Json, Release, Row
 
+
+PRICE = ("epsilon", "rho", "delta")
+"""Columns that a drawn table says once, where all releases have one price."""
 
 MOST_SPARKLINES = 12
 """Below a table on a terminal."""
@@ -52,9 +55,10 @@ def releases(
 ) -> None:
     """List releases, of one JOB or of all.
 
-    A table has one line a release and one column a value. On a terminal the ends of its interval
-    stand in brackets, unless they alone make the lines too long; in a pipe they and the window have
-    columns of their own.
+    A table has one line a release and one column a value. On a terminal numbers have the digits
+    that their intervals support, the ends of which stand in brackets, unless they alone make the
+    lines too long; where lines are too long all the same, each release has a column. In a pipe
+    numbers are exact, and intervals and windows have columns of their own.
     --json has the object that sinks get, one a release, and --csv the lines that a CSV sink writes.
     --measurements lists what each release drew: noisy counts between cuts, drawn values, raw sums.
     --rollups lists the newest revision of each closed period of `rollups`.
@@ -83,7 +87,10 @@ def releases(
     for name, found in by_job.items():
         stands = standing(database, name, int(time.time()))
         columns = columns_of(found)
-        print_rows(_shown(found, stands, columns, form), form, title=name)
+        if form == "table" and sys.stdout.isatty():
+            _draw(found, stands, columns, name)
+        else:
+            print_rows(_shown(found, stands, columns, form), form)
         _say_what_is_missing(configuration, name, columns)
         if form == "table" and sys.stdout.isatty() and len(found) > 1:
             _sparklines(found)
@@ -93,8 +100,10 @@ def releases(
 
 def _rollups(database: Database, job: str | None, last: int | None, form: Form) -> None:
     """Print the newest revisions of rollups: as sinks get them, or a line a row."""
+    from streamdp.reports.releases.columns import columns_of
     from streamdp.sinks.record import flat, record
     from streamdp.store.rollups import select
+    from streamdp.types import Column
 
     found = select(database, job, limit=last)
     for name in dict.fromkeys(each.job for each in found):
@@ -105,7 +114,10 @@ def _rollups(database: Database, job: str | None, last: int | None, form: Form) 
             print_rows([line for each in own for line in flat(each)], form, title=name)
         else:
             lines = [{"period": each.batch, **row} for each in own for row in each.rows]
-            print_rows(lines, form, title=name)
+            if sys.stdout.isatty():
+                _print_told(lines, (Column("period", "text", "label"), *columns_of(own)), name)
+            else:
+                print_rows(lines, form, title=name)
     if not found and form == "table":
         click.echo("no rollups: name periods in `rollups` of a release", err=True)
 
@@ -143,6 +155,8 @@ def show(job: str, batch: str, config_path: Path, as_json: bool) -> None:
 
     If a gate rejected BATCH, it is the release that still stands for it.
     """
+    from streamdp.cli.look.web import columns_of as section_columns
+    from streamdp.reports.releases.columns import columns_of
     from streamdp.reports.releases.measurements import fields_of, in_words
     from streamdp.sinks.record import record
     from streamdp.store.ledger.privacy_guarantee import claim_of
@@ -168,8 +182,22 @@ def show(job: str, batch: str, config_path: Path, as_json: bool) -> None:
     whole |= {} if at is None else {"lies_at": iso(at), "by": "the date in the name of the batch"}
     rows, claim = whole.pop("rows"), whole.pop("claim") or {}
     whole |= {f"claim: {name}": value for name, value in claim.items()}
-    print_rows([{"fact": name, "value": value} for name, value in whole.items()], "table")
-    print_rows(rows, "table")
+    if not sys.stdout.isatty():
+        print_rows([{"fact": name, "value": value} for name, value in whole.items()], "table")
+        print_rows(rows, "table")
+        return
+    facts = {name: value for name, value in whole.items() if not name.endswith("_exact")}
+    print_rows([{"fact": n, "value": v} for n, v in facts.items() if v is not None], "table")
+    _print_told(rows, columns_of([release], section_columns(configuration, job)), "rows")
+
+
+def _print_told(rows: Sequence[Row], columns: Sequence[Column], title: str) -> None:
+    """Draw rows for a person: what all share above, numbers as exact as their intervals are."""
+    from streamdp.reports.releases.told import told_rows
+
+    common, told = told_rows(rows, columns)
+    shared = "  ".join(f"{name.replace('_', ' ')}: {value}" for name, value in common.items())
+    print_rows(told, "table", title=f"{title}  {shared}" if shared else title)
 
 
 def _say_what_is_missing(
@@ -195,15 +223,9 @@ def _sparklines(found: list[Release]) -> None:
 def _shown(
     found: list[Release], stands: Mapping[str, Standing], columns: Sequence[Column], form: Form
 ) -> list[dict[str, Json]]:
-    """Rows that show releases of one job in a format."""
+    """Rows that show releases of one job in a format, but for a terminal."""
     from streamdp.sinks.record import flat, record
 
-    if form == "table" and sys.stdout.isatty():
-        whole, short = (
-            [_drawn(release, stands, columns, bars=bars) for release in found]
-            for bars in (True, False)
-        )
-        return short if fits(short) and not fits(whole) else whole
     if form == "table":
         return [_line(release, stands, columns) for release in found]
     if form == "json":
@@ -242,17 +264,56 @@ def _line(
     return line
 
 
+def _draw(
+    found: list[Release], stands: Mapping[str, Standing], columns: Sequence[Column], job: str
+) -> None:
+    """Draw releases of a job: a line each, or a column each where lines are too long."""
+    whole, short = (_drawn(found, stands, columns, bars=bars) for bars in (True, False))
+    lines = next((each for each in (whole, short) if fits(each)), None)
+    if lines is not None:
+        print_rows(lines, "table", title=job, once=PRICE)
+        return
+    room = range(len(found), 0, -1)
+    most = next((many for many in room if fits(_across(whole[:many]))), 1)
+    for first in range(0, len(found), most):
+        print_rows(_across(whole[first : first + most]), "table", title=job)
+
+
+def _across(lines: list[dict[str, Json]]) -> list[dict[str, Json]]:
+    """A row for each value, and a column for each batch; the price, if it is one, in the head."""
+    prices = {name: {str(line[name]) for line in lines} for name in PRICE if name in lines[0]}
+    one = [f"{name} {next(iter(said))}" for name, said in prices.items() if len(said) == 1]
+    gone = {"batch", *(name for name, said in prices.items() if len(said) == 1)}
+    return [
+        {", ".join(one): name, **{str(line["batch"]): line[name] for line in lines}}
+        for name in lines[0]
+        if name not in gone
+    ]
+
+
 def _drawn(
-    release: Release, stands: Mapping[str, Standing], columns: Sequence[Column], *, bars: bool
-) -> dict[str, Json]:
-    """Batch, price and values, as a table on a terminal shows them below the name of its job."""
-    line = {"batch": release.batch, **_price(release), **_stands_to(release, stands)}
-    for title, row, value, ends in _values(release, columns):
-        interval = [row.get(each.name) for each in ends]
-        line[title] = row.get(value)
-        if bars and len(interval) == 2 and None not in interval:
-            line[title] = f"{_text(row.get(value))} [{', '.join(map(_text, interval))}]"
-    return line
+    found: list[Release], stands: Mapping[str, Standing], columns: Sequence[Column], *, bars: bool
+) -> list[dict[str, Json]]:
+    """Batch, price and values: with as many digits as most intervals of a value support."""
+    from streamdp.reports.releases.told import told_column
+
+    lines: list[dict[str, Json]] = [
+        {"batch": each.batch, **_price(each), **_stands_to(each, stands)} for each in found
+    ]
+    values: dict[tuple[str, str], dict[int, Row]] = {}
+    for at, release in enumerate(found):
+        for title, row, value, _ in _values(release, columns):
+            values.setdefault((title, value), {})[at] = row
+    known = {each.name: each for each in columns}
+    for (title, value), rows in values.items():
+        unit = known[value].unit
+        cells, ends = told_column(
+            [rows.get(at, {}) for at in range(len(found))], known[value], columns
+        )
+        for line, cell, reach in zip(lines, cells, ends, strict=True):
+            said = f"{cell} [{reach}]" if bars and reach is not None and cell is not None else cell
+            line[f"{title} ({unit})" if unit else title] = None if said is None else Figure(said)
+    return lines
 
 
 def _price(release: Release) -> dict[str, Json]:

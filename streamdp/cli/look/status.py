@@ -14,7 +14,7 @@ from streamdp.cli.options import config_option, json_option, load_configuration
 from streamdp.cli.output import print_rows
 from streamdp.privacy.amounts import NANO, epsilon_text
 from streamdp.privacy.price import amount_text
-from streamdp.text import iso, printable
+from streamdp.text import Figure, iso, printable
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
@@ -217,7 +217,7 @@ def _row(status: JobStatus, *, gated: bool) -> dict[str, Json]:
         "released_at": iso(report.last_released_at),
         "next_at": iso(status.next_at),
         "releases": report.releases,
-        "spent": amount_text(report.spent_nano, report.measure),
+        "spent": Figure(amount_text(report.spent_nano, report.measure)),
         "passed_over": status.passed_over,
         "burnt": report.burnt,
         "undelivered": report.undelivered,

@@ -1,0 +1,117 @@
+"""Rows of releases for a person: rounded to what intervals support, with these beside values."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import TypeGuard
+
+from streamdp.reports.releases.series import MEASURED
+from streamdp.text import Figure
+from streamdp.types import Column, Json, Row
+
+Told = dict[str, Json]
+Ends = tuple[float, float]
+
+MOST_DIGITS = 9
+"""After the point."""
+
+
+def told_rows(rows: Sequence[Row], columns: Sequence[Column]) -> tuple[Told, list[Told]]:
+    """What all rows share, and each row with the rest; columns of nothing are left out.
+
+    Units stand in the heads, and an interval follows its value in a column of its own.
+    """
+    found: dict[str, list[Json]] = {}
+    common: Told = {}
+    for column in columns:
+        if column.role in ("lower", "upper"):
+            continue
+        cells, ends = told_column(rows, column, columns)
+        if not any(cells):
+            continue
+        if len(rows) > 1 and len(set(cells)) == len(set(ends)) == 1:
+            common[head_of(column)] = f"{cells[0]} ({ends[0]})" if ends[0] else cells[0]
+            continue
+        found[head_of(column)] = cells
+        if any(ends):
+            found[_of_interval(column, columns)] = list(ends)
+    return common, [{name: cells[at] for name, cells in found.items()} for at in range(len(rows))]
+
+
+def told_column(
+    rows: Sequence[Row], column: Column, columns: Sequence[Column]
+) -> tuple[list[Json], list[Figure | None]]:
+    """Cells of a column and their intervals: of rows that measure the same, with the same digits.
+
+    A number without an interval of its own goes by that of the value it is about.
+    """
+    values = [row.get(column.name) for row in rows]
+    are_numbers = all(each is None or _is_number(each) for each in values)
+    if column.role == "label" or not are_numbers:
+        return [_text(each) for each in values], [None] * len(rows)
+    own = [interval_of(row, column.name, columns) for row in rows]
+    near = [each or interval_of(rows[at], column.about, columns) for at, each in enumerate(own)]
+    alike: dict[tuple[Json, ...], list[int]] = {}
+    for at, row in enumerate(rows):
+        alike.setdefault(tuple(row.get(name) for name in MEASURED), []).append(at)
+    cells: list[Json] = [None] * len(rows)
+    ends: list[Figure | None] = [None] * len(rows)
+    for places in alike.values():
+        digits = _digits([values[at] for at in places], [near[at] for at in places])
+        for at in places:
+            value, reach = values[at], own[at]
+            cells[at] = Figure(_rounded(float(value), digits)) if _is_number(value) else None
+            if reach is not None:
+                low, high = (_rounded(each, digits) for each in reach)
+                ends[at] = Figure(f"{low} to {high}")
+    return cells, ends
+
+
+def head_of(column: Column) -> str:
+    """The name of a column with its unit, if that says more."""
+    return f"{column.name} ({column.unit})" if column.unit not in ("", column.name) else column.name
+
+
+def interval_of(row: Mapping[str, Json], name: str, columns: Sequence[Column]) -> Ends | None:
+    """The interval around one value of a row; None where there is none."""
+    ends = {each.role: row.get(each.name) for each in columns if name and each.about == name}
+    lower, upper = ends.get("lower"), ends.get("upper")
+    return (float(lower), float(upper)) if _is_number(lower) and _is_number(upper) else None
+
+
+def _is_number(value: Json) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _digits(values: Sequence[Json], ends: Sequence[Ends | None]) -> int:
+    """Digits after the point that most intervals support, two of their width; no more than drawn.
+
+    Numbers without intervals have four digits in all, the largest of them.
+    """
+    known = [float(each) for each in values if _is_number(each)]
+    numbers = list(filter(math.isfinite, known))
+    widths = [upper - lower for lower, upper in filter(None, ends) if upper > lower]
+    drawn = 0 if all(each.is_integer() for each in numbers) else MOST_DIGITS
+    if widths and math.isfinite(sum(widths)):
+        return min(1 - math.floor(math.log10(statistics.median(widths))), drawn)
+    largest = max(map(abs, numbers), default=0.0)
+    return min(3 - math.floor(math.log10(largest)), drawn) if largest and drawn else drawn
+
+
+def _rounded(number: float, digits: int) -> str:
+    if not math.isfinite(number):
+        return str(number)
+    return f"{round(number, digits) + 0.0:,.{max(digits, 0)}f}"
+
+
+def _text(value: Json) -> Json:
+    return f"{value:g}" if isinstance(value, float) else None if value is None else str(value)
+
+
+def _of_interval(column: Column, columns: Sequence[Column]) -> str:
+    """Head of the column of an interval: how often it holds the truth."""
+    ends = (each for each in columns if each.about == column.name and each.role == "lower")
+    level = next(ends).level
+    return f"{column.name} {100 * level:g} %" if level else f"{column.name} from, to"
