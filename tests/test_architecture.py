@@ -64,7 +64,7 @@ BELOW = {
     },
     "reports": {
         *("types", "errors", "database", "privacy", "store", "config", "files", "objects"),
-        *("zones", "sources", "answers", "__init__"),
+        *("zones", "text", "sources", "answers", "__init__"),
     },
     "web": {
         "database",
