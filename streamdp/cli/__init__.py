@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from typing import NoReturn
@@ -19,6 +20,10 @@ from streamdp.errors import (
     lacks_memory,
 )
 from streamdp.text import is_text
+
+ONE_THREAD = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+"""What libraries of linear algebra read as they are loaded. Matrices here have some hundred rows:
+several threads wait for each other longer than they compute. What is already set is kept."""
 
 EXIT_CODES = """\b
 Exit codes:
@@ -105,6 +110,8 @@ def cli() -> None:
 
 def main() -> NoReturn:
     """Run a command; errors become one message and a fixed exit code."""
+    for name in ONE_THREAD:
+        os.environ.setdefault(name, "1")
     streams.secure()
     code = _ended(_typed)
     left = _ended(streams.finish) if code == 0 else streams.give_up()

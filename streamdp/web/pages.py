@@ -17,6 +17,7 @@ from streamdp.reports.guarantee.budget import Budget, budget_if, budgets
 from streamdp.reports.guarantee.outlook import LAST_MOMENT, Lasts, questions, what_if
 from streamdp.reports.guarantee.statement import common_delta, statement
 from streamdp.reports.guarantee.verification import verification
+from streamdp.reports.releases.changes import since_before
 from streamdp.reports.releases.columns import columns_of
 from streamdp.reports.releases.headline import Headline, headline, headline_series, rounded
 from streamdp.reports.releases.learned import learned
@@ -100,6 +101,7 @@ def show_job(request: Request, view: View) -> Response:
         look=look,
         held="; ".join(map(told, look.status.holds)),
         said=_said(view, job, picture(look.recent, view.columns(job))),
+        moved=_moved(view, job, look.recent),
         errors=_errors(look.recent[-1], view.columns(job)) if look.recent else {},
         drawing=drawing,
         numbers={each.name: at for at, each in enumerate(drawing.whole.series)},
@@ -121,6 +123,18 @@ def show_job(request: Request, view: View) -> Response:
 
 def _said(view: View, job: str, whole: Picture) -> Headline | None:
     return headline(whole, view.configuration.releases[job].headline)
+
+
+def _moved(view: View, job: str, recent: Sequence[Release]) -> str:
+    """How the headline changed, in words: computed once for each newest release."""
+    if not recent:
+        return ""
+
+    def compute() -> str:
+        whole = picture(recent, view.columns(job))
+        return since_before(*_of(view), job, recent[-1], whole)
+
+    return view.reader.once(("moved", job), recent[-1].id, compute)
 
 
 def _errors(release: Release, declared: Sequence[Column]) -> dict[str, str]:

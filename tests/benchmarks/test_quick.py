@@ -31,7 +31,7 @@ MOMENT = 0.3
 
 WHOLE = {
     *("daemon", "engines", "gates", "ledger", "many_jobs", "reading", "scale", "sharing"),
-    *("sources", "web"),
+    *("reports", "sources", "web"),
 }
 """Run in the long profile alone: they start servers or daemons, or write large tables."""
 

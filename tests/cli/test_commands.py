@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
 import sqlite3
 import subprocess
@@ -16,7 +17,7 @@ import pytest
 from click import unstyle
 from click.testing import CliRunner, Result
 
-from streamdp.cli import COMMANDS, cli, main
+from streamdp.cli import COMMANDS, ONE_THREAD, cli, main
 from streamdp.cli.output import print_rows
 from streamdp.errors import StreamdpError
 from streamdp.log.setup import close
@@ -85,6 +86,28 @@ def test_help_imports_nothing_heavy() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted on Linux")
+def test_linear_algebra_has_one_thread() -> None:
+    """However many cores there are: none of its own beside the main thread; a setting is kept."""
+    code = (
+        "import os, sys; sys.argv = ['streamdp', '--help']\n"
+        "from streamdp.cli import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "import numpy; numpy.ones((200, 200)) @ numpy.ones((200, 200))\n"
+        "print(len(os.listdir('/proc/self/task')), os.environ['MKL_NUM_THREADS'])"
+    )
+    plain = {name: text for name, text in os.environ.items() if name not in ONE_THREAD}
+    for settings, threads, kept in (
+        ({}, 1, "1"),
+        ({ONE_THREAD[0]: "2", ONE_THREAD[1]: "3"}, 2, "3"),
+    ):
+        ran = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, env=plain | settings
+        )
+        at_most = min(threads, os.cpu_count() or 1)
+        assert ran.stdout.split()[-2:] == [str(at_most), kept], ran.stderr
 
 
 def test_a_mistyped_command_gets_a_hint() -> None:

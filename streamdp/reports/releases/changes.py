@@ -16,9 +16,12 @@ from streamdp.config import Configuration
 from streamdp.database import Database
 from streamdp.errors import ConfigurationError
 from streamdp.reports.releases.headline import headline_series
+from streamdp.reports.releases.periods import in_words
+from streamdp.reports.releases.sentences import change_said, sureness
 from streamdp.reports.releases.series import NESTED, Picture, shown, text_of
 from streamdp.store.measurements import batches_span, select_measurements
-from streamdp.store.reading.places import moment_of_key
+from streamdp.store.reading.browse import Stretch, count_releases, newest_releases
+from streamdp.store.reading.places import moment_of, moment_of_key
 from streamdp.types import Json, MeasuredRelease, Release
 
 if TYPE_CHECKING:
@@ -32,6 +35,9 @@ EARLIER, FEWEST = 8, 3
 
 MOST_ROWS, MOST_GROUPS = 400, 24
 """Rows of one comparison, and groups whose quantiles are compared: the first."""
+
+MOST_FILES = 1000
+"""Releases of files up to which a page compares: none is found by its date without reading all."""
 
 Interval = tuple[float, float, float]
 """A value and the ends of its interval."""
@@ -174,6 +180,58 @@ def comparison(
     return replace(found, headline=chosen, earlier=values)
 
 
+def since_before(
+    configuration: Configuration, database: Database, job: str, newest: Release, whole: Picture
+) -> str:
+    """How the headline changed in the last whole period since the one before; empty if unknown.
+
+    Periods are weeks of days, days of shorter batches, and months of longer ones.
+
+    Args:
+        configuration: Of the job.
+        database: The store.
+        job: Which.
+        newest: Its newest release.
+        whole: The series of its last releases.
+
+    Privacy: post-processing of releases; reads no data, charges nothing, writes nothing.
+    """
+    series = headline_series(whole, configuration.releases[job].headline)
+    end = newest.window_end or moment_of(newest) + DAY
+    long = DAY if newest.window_start is None else end - newest.window_start
+    step: Step = "week" if long == DAY else "day" if long < DAY else "month"
+    zone = configuration.sources[configuration.releases[job].source].zone
+    period = holding(step, end - 1, zone)
+    if end < period.until:
+        period = holding(step, period.since - 1, zone)
+    last = newest_releases(database, job, 1, Stretch(period.since, period.until))
+    if series is None or whole.axis != "time" or not last:
+        return ""
+    if newest.window_start is None and count_releases(database, job) > MOST_FILES:
+        return ""
+    from streamdp.answers.job import Measured
+
+    before = holding(step, period.since - 1, zone)
+    measured = Measured(job, _read(database, job, before.since, period.until))
+    periods = (_within(measured, period), _within(measured, before))
+    if not all(periods):
+        return ""
+    labels = dict(zip(whole.labels, series.labels, strict=True))
+    compared = _Compared(measured, last[0], period, before, *periods)
+    try:
+        row = next(compared.rows(labels), None)
+    except ConfigurationError:  # as of releases from before measurements were kept
+        return ""
+    if row is None or row.moved is None:
+        return ""
+    many = "a batch " if row.adds_up and len(periods[0]) != len(periods[1]) else ""
+    said = change_said(f"{many}{row.name}", *row.moved.by, whole.unit)
+    said = f"{in_words(period.since, step, zone)} beside the {step} before: {said}"
+    if row.moved.differ is not None and row.moved.rose is not None:
+        said += f"; {sureness(row.moved.differ, row.moved.rose)}"
+    return f"{said[:1].upper()}{said[1:]}."
+
+
 def _read(database: Database, job: str, since: int, until: int) -> tuple[MeasuredRelease, ...]:
     """Releases of a stretch and of batches around it; files lie at the dates in their names."""
     span = batches_span(database, job)
@@ -215,8 +273,12 @@ class _Compared:
     places: tuple[int, ...]
     places_before: tuple[int, ...]
 
-    def rows(self) -> Iterator[PeriodRow]:
-        """Each row of the newest release that follows of both, or of this one alone."""
+    def rows(self, only: Mapping[str, str | None] | None = None) -> Iterator[PeriodRow]:
+        """Each row of the newest release that follows of both, or of this one alone.
+
+        Args:
+            only: Labels of the one row that is wanted; all, if None.
+        """
         from streamdp.answers.rollups import answerable
 
         earlier = {
@@ -228,7 +290,8 @@ class _Compared:
         known = set(self.measured.groups[:MOST_GROUPS])
         unlike = bool(self.places_before) and len(self.places_before) != len(self.places)
         for named, group, ask in answerable(self.measured, self.newest, self.places, partial=True):
-            if group and group not in known:
+            labels = _labels(named)
+            if (group and group not in known) or (only is not None and labels != only):
                 continue
             adds_up = NESTED not in named
             try:
@@ -243,7 +306,6 @@ class _Compared:
                     if adds_up
                     else self._quantile(float(named[NESTED]), group)
                 )
-            labels = _labels(named)
             ends = value.value / shared, value.lower / shared, value.upper / shared
             yield PeriodRow(labels, _called(labels, self.measured.by), ends, adds_up, moved)
 

@@ -52,16 +52,18 @@ def in_100(chance: float) -> int:
 def amounts(value: float, lower: float, upper: float) -> tuple[str, str, str]:
     """A value and the ends of its interval, to two digits of the interval's width.
 
-    As many digits as the smallest of the three has, if that is more; none that are all noughts.
+    More where the value, or an end of more than 1, would be nought; none that are all noughts.
 
-    >>> amounts(6.02, 2.1, 10.4), amounts(138.0, 134.0, 142.0), amounts(123456.0, 98321.0, 148642.0)
-    (('6.0', '2.1', '10.4'), ('138', '134', '142'), ('123,000', '98,000', '149,000'))
+    >>> amounts(6.02, 2.1, 10.4), amounts(138.0, 134.0, 142.0), amounts(139.0, 1.3, 277.0)
+    (('6.0', '2.1', '10.4'), ('138', '134', '142'), ('139', '1', '277'))
     """
     three = (value, lower, upper)
     width = upper - lower or max(map(abs, three)) / 100
     digits = 1 - math.floor(math.log10(width)) if width else 0
     if value:
         digits = max(digits, -math.floor(math.log10(abs(value))))
+    least = min(filter(None, map(abs, three)), default=1.0)
+    digits = max(digits, min(-math.floor(math.log10(least)), 0))
     while digits > 0 and all(round(each, digits) == round(each, digits - 1) for each in three):
         digits -= 1
     one, two, last = (f"{round(each, digits) + 0.0:,.{max(digits, 0)}f}" for each in three)
