@@ -6,7 +6,7 @@ Their rows follow from measurements that were paid for. So a rollup costs nothin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from streamdp.answers.closed import Closed
@@ -46,6 +46,13 @@ def in_form_of_release(
     """
     about: Row = {"step": found.step, "revision": revision}
     labels = [each for each in newest.columns if each.role == "label"]
+    value = next(
+        (each for each in newest.columns if each.role == "value"), Column("", "number", "value")
+    )
+    own = tuple(
+        replace(each, unit=value.unit, units=value.units) if each.role == "value" else each
+        for each in _OWN
+    )
     return Release(
         id=identity_,
         job=newest.job,
@@ -57,7 +64,7 @@ def in_form_of_release(
         epsilon_nano=0,
         released_at=now,
         rows=tuple({**about, **row, "missing": found.missing} for row in rows),
-        columns=(*_OWN[:2], *labels, *_OWN[2:]),
+        columns=(*own[:2], *labels, *own[2:]),
     )
 
 

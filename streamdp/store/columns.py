@@ -6,7 +6,6 @@ Functions that write run inside a transaction of their caller.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 
 from streamdp.database import Database
 from streamdp.store import row_checksums
@@ -36,7 +35,7 @@ def add_columns(
     database: Database, job: str, reservation: int, columns: tuple[Column, ...]
 ) -> None:
     """Record the columns of a release if they differ from those of the one before."""
-    text = json.dumps([asdict(column) for column in columns])
+    text = json.dumps([column.written() for column in columns])
     newest = "SELECT columns FROM release_columns WHERE job = ? ORDER BY since DESC LIMIT 1"
     row = database.execute(newest, [job]).fetchone()
     if row is None or row[0] != text:
@@ -48,4 +47,4 @@ def add_columns(
 
 def columns_from(text: str | None) -> tuple[Column, ...]:
     """Columns as they were written down; none if they were not."""
-    return tuple(Column(**each) for each in json.loads(text or "[]"))
+    return tuple(Column.read(each) for each in json.loads(text or "[]"))

@@ -8,7 +8,6 @@ Functions that write run inside a transaction of their caller.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 
 from streamdp.database import Database
 from streamdp.store import outbox, row_checksums
@@ -96,7 +95,7 @@ def add(
         [
             *(rollup.id, rollup.job, step, rollup.batch, revision, rollup.source),
             *(rollup.window_start, rollup.window_end, made_of, rollup.released_at),
-            json.dumps([asdict(column) for column in rollup.columns]),
+            json.dumps([column.written() for column in rollup.columns]),
             json.dumps(rollup.rows),
         ],
     )

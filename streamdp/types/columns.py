@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 ColumnType = Literal["text", "number", "integer"]
 
@@ -49,6 +50,8 @@ class Column:
         level: Of an interval: how often it holds what it is around; of an error: how often the
             error is within. A share.
         chart: The chart that the kind brings for this column besides that of its values.
+        units: Of its values in rows of some measures, where these differ: pairs of what the label
+            `measure` says, and the unit.
     """
 
     name: str
@@ -58,3 +61,21 @@ class Column:
     about: str = ""
     level: float | None = None
     chart: Chart | None = None
+    units: tuple[tuple[str, str], ...] = ()
+
+    def unit_of(self, measure: Any) -> str:
+        """Unit of the values in rows of a measure."""
+        return dict(self.units).get(str(measure), self.unit)
+
+    def written(self) -> dict[str, Any]:
+        """The column as a mapping, without units where it has none by measure."""
+        whole: dict[str, Any] = asdict(self)
+        if not self.units:
+            del whole["units"]
+        return whole
+
+    @classmethod
+    def read(cls, whole: Mapping[str, Any]) -> Column:
+        """A column as it was written."""
+        units = tuple((str(measure), str(unit)) for measure, unit in whole.get("units", ()))
+        return cls(**{**whole, "units": units})

@@ -64,7 +64,7 @@ def releases(request: Request, view: View) -> Response:
     before = parameters.release_id("before")
     found = newest_releases(view.database, job, limit + 1, stretch, before)
     items = found[:limit]
-    columns = [asdict(each) for each in columns_of(items, view.columns(job))]
+    columns = [each.written() for each in columns_of(items, view.columns(job))]
     return _paged(
         request,
         [record(each) for each in items],

@@ -207,7 +207,9 @@ def newest(picture: Picture, order: Order) -> list[Newest]:
         if bars:
             names = tuple(name for name in part.labels if name in part.differing())
             ordered = order.arranged(bars, partial(_of_bar, names), lambda bar: bar.labels)
-            found.append(Newest(title, names, zero, tuple(ordered)))
+            unit = part.unit if title and part.unit != picture.unit else ""
+            said = f"{title}, in {unit}" if unit else title
+            found.append(Newest(said, names, zero, tuple(ordered)))
     return found
 
 

@@ -306,7 +306,7 @@ def _drawn(
             values.setdefault((title, value), {})[at] = row
     known = {each.name: each for each in columns}
     for (title, value), rows in values.items():
-        unit = known[value].unit
+        unit = known[value].unit_of(next(iter(rows.values())).get("measure"))
         cells, ends = told_column(
             [rows.get(at, {}) for at in range(len(found))], known[value], columns
         )

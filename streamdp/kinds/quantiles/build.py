@@ -59,6 +59,7 @@ def build(section: QuantilesSection, context: BuildContext) -> Quantiles:
         where=asked.where,
         unit_rows=context.rows,
         counted=context.counted,
+        unit=section.measured_in,
         groups=context.groups,
     )
 

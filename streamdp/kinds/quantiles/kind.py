@@ -86,6 +86,7 @@ class Quantiles:
         groups: How many disjoint groups of the batch are drawn alike, this one among them.
         measure: Of the price.
         counted: What a number of records is a number of.
+        unit: Of the values, in words.
     """
 
     column: str
@@ -108,25 +109,27 @@ class Quantiles:
     groups: int = 1
     measure: Measure = "epsilon"
     counted: str = "records"
+    unit: str = ""
 
     name: ClassVar[str] = "quantiles"
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """The quantile, its value and where the truth lies; the smoothed series."""
-        columns = [Column("quantile", "number", "label"), Column("value", "number", "value")]
+        unit = self.unit
+        columns = [Column("quantile", "number", "label"), Column("value", "number", "value", unit)]
         if self.learner.infers:
             columns.append(Column("origin", "text", "origin", about="value"))
         if self.expected_rows is not None:
             columns += [
-                Column("lower", "number", "lower", about="value", level=LEVEL),
-                Column("upper", "number", "upper", about="value", level=LEVEL),
+                Column("lower", "number", "lower", unit, "value", LEVEL),
+                Column("upper", "number", "upper", unit, "value", LEVEL),
             ]
         if self.smooth:
             columns += [
-                Column("smoothed", "number", "estimate", about="value"),
-                Column("smoothed_lower", "number", "lower", about="smoothed", level=0.95),
-                Column("smoothed_upper", "number", "upper", about="smoothed", level=0.95),
+                Column("smoothed", "number", "estimate", unit, "value"),
+                Column("smoothed_lower", "number", "lower", unit, "smoothed", 0.95),
+                Column("smoothed_upper", "number", "upper", unit, "smoothed", 0.95),
             ]
         if self.counts_records:
             columns += [

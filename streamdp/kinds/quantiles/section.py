@@ -104,6 +104,13 @@ class QuantilesSection(ReleaseSection):
         description="Column of numbers, or an SQL expression of one record.",
         examples=["air_time", {"sql": "price * pieces"}],
     )
+    measured_in: str = Field(
+        default="",
+        max_length=40,
+        description="Unit of the column's values in words, for axes, heads of tables and sentences."
+        " Default: none is said.",
+        examples=["minutes"],
+    )
     quantiles: tuple[Rational, ...] = Field(
         description="Quantiles between 0 and 1, increasing; or `median`, `quartiles` or `deciles`.",
         examples=[[0.25, 0.5, 0.75], "deciles"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, assert_never
@@ -46,7 +47,21 @@ def build(section: StatisticsSection, context: BuildContext) -> Statistics:
         smooth=section.smoothed,
         counted=context.counted,
         expected_rows=section.expected_rows,
+        units=tuple(_units(section, context)),
     )
+
+
+def _units(section: StatisticsSection, context: BuildContext) -> Iterator[tuple[str, str]]:
+    """Unit of each measure: what is counted, or that of the column, squared for a variance."""
+    for name, each in section.measures.items():
+        match each:
+            case MomentSection(measured_in=unit):
+                if unit:
+                    yield name, f"{unit}²" if each.variance is not None else unit
+            case CountSection(count="units") | UnitSizesSection():
+                continue
+            case CountSection() | HistogramSection():
+                yield name, context.counted
 
 
 def measures(

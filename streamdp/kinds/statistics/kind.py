@@ -85,6 +85,7 @@ class Statistics:
         smooth: Whether to publish what all releases together say, beside the release.
         counted: What a number of records is a number of.
         expected_rows: Records of a batch or group, for expected errors alone.
+        units: Unit of each measure that has one, in words.
     """
 
     measures: tuple[Measure, ...]
@@ -98,6 +99,7 @@ class Statistics:
     smooth: bool = True
     counted: str = "records"
     expected_rows: int | None = None
+    units: tuple[tuple[str, str], ...] = ()
 
     name: ClassVar[str] = "statistics"
 
@@ -110,7 +112,7 @@ class Statistics:
         """Group, measure and cell; the value as drawn, and what follows from it."""
         labels = (*self.by, "measure", "statistic", "cell")
         columns = [Column(name, "text", "label") for name in labels]
-        columns.append(Column("value", "number", "value"))
+        columns.append(Column("value", "number", "value", units=self.units))
         columns.append(Column("lower", "number", "lower", about="value", level=LEVEL))
         columns.append(Column("upper", "number", "upper", about="value", level=LEVEL))
         columns.append(Column("nonnegative", "number", "estimate", about="value"))

@@ -147,6 +147,13 @@ class MomentSection(Weighed):
         description="Column whose variance is released, or an SQL expression of one record.",
         examples=["air_time"],
     )
+    measured_in: str = Field(
+        default="",
+        max_length=40,
+        description="Unit of the column's values in words, for axes, heads of tables and sentences."
+        " Default: none is said.",
+        examples=["minutes"],
+    )
     resolution: PositiveRational = Field(
         description="Width of a cell, in the column's unit. Values are rounded to it.", examples=[1]
     )

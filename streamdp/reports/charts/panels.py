@@ -164,7 +164,8 @@ def _asked(picture: Picture) -> list[tuple[str, str, list[_Part]]]:
     for title, part in picture.panels().items():
         kept = part.only([each.name for each in part.series if has_numbers(each)])
         if kept.series:
-            found.append((title, *_parts(kept)))
+            unit = kept.unit if title and kept.unit != picture.unit else ""
+            found.append((f"{title}, in {unit}" if unit else title, *_parts(kept)))
     return found
 
 

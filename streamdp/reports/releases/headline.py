@@ -58,7 +58,7 @@ def headline(picture: Picture, row: Mapping[str, str] | None = None) -> Headline
     said = rounded(value, ends)
     interval = "" if ends is None else f"{rounded(ends[0], ends)} to {rounded(ends[1], ends)}"
     name, usual = picture.called(series), compared(picture, series.best)
-    return Headline(name, said, picture.unit, interval, usual, batch)
+    return Headline(name, said, picture.unit_of(series), interval, usual, batch)
 
 
 def headline_series(picture: Picture, row: Mapping[str, str] | None = None) -> Series | None:

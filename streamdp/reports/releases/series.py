@@ -130,8 +130,17 @@ class Picture:
 
     @property
     def unit(self) -> str:
-        """Unit of the values; empty where there is none."""
-        return next((each.unit for each in self.columns if each.role == "value"), "")
+        """Unit of the values; empty where there is none, or series differ in it."""
+        found = {self.unit_of(each) for each in self.series}
+        return found.pop() if len(found) == 1 else ""
+
+    def unit_of(self, series: Series) -> str:
+        """Unit of the values of one series; empty where there is none."""
+        drawn = next((each for each in self.columns if each.role == "value"), None)
+        if drawn is None:
+            return ""
+        said = dict(zip(self.labels, series.labels, strict=False))
+        return drawn.unit_of(said.get(MEASURED[0]))
 
     def is_flagged(self) -> bool:
         """Whether anything of it is flagged."""
@@ -195,7 +204,11 @@ class Picture:
         if len(found) > MOST_PANELS:
             return {"": self}
         return {
-            name: replace(self, series=_without(own, {*named, *_shared(own)}))
+            name: replace(
+                self,
+                series=_without(own, {*named, *_shared(own)}),
+                columns=tuple(_in(each, self.unit_of(own[0])) for each in self.columns),
+            )
             for name, own in found.items()
         }
 
@@ -233,6 +246,11 @@ class Picture:
         """A chart with some of its series."""
         kept = tuple(each for each in self.series if each.name in names)
         return replace(self, series=kept)
+
+
+def _in(column: Column, unit: str) -> Column:
+    """A column of values as it is where all rows measure one thing."""
+    return replace(column, unit=unit, units=()) if column.role == "value" else column
 
 
 def _shared(series: Sequence[Series]) -> set[int]:

@@ -35,6 +35,11 @@ def told_rows(rows: Sequence[Row], columns: Sequence[Column]) -> tuple[Told, lis
             common[head_of(column)] = f"{cells[0]} ({ends[0]})" if ends[0] else cells[0]
             continue
         found[head_of(column)] = cells
+        units = [column.unit_of(row.get(MEASURED[0])) for row in rows]
+        if column.units and len(set(units)) == 1:
+            common["unit"] = units[0]
+        elif column.units:
+            found["unit"] = list(units)
         if any(ends):
             found[_of_interval(column, columns)] = list(ends)
     return common, [{name: cells[at] for name, cells in found.items()} for at in range(len(rows))]
