@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -21,10 +22,12 @@ from streamdp.store.anchor.lines import Spending
 from streamdp.store.anchor.reconcile import reconcile
 from streamdp.store.backup import put_back
 from streamdp.store.database import connect_to_read, require_sound
+from streamdp.store.ledger.dry_run import copy_of, try_release
 from streamdp.store.release_rows import whole_rows
 from streamdp.store.schema import migrations
 from streamdp.store.sqlite import SqliteStore
 from streamdp.store.verified_open import verify
+from streamdp.types import Batch, Charge
 from tests.store.kept import batch_spent
 from tests.worlds import EPSILON_NANO, World
 
@@ -147,6 +150,21 @@ def test_going_back_forgets_nothing_that_was_spent(fixture: Path, tmp_path: Path
     assert world.count("SELECT sum(epsilon_nano) FROM ledger") == spent
     verify(world.store.database)
     require_agreement(connect_to_read(path), anchor)
+
+
+@pytest.mark.parametrize("fixture", FIXTURES, ids=lambda each: each.stem)
+def test_charges_are_tried_on_a_copy_before_a_store_is_brought_up_to_date(
+    fixture: Path, tmp_path: Path
+) -> None:
+    """A run asks whether its caps admit what is due before it changes a store of any schema."""
+    path = written(fixture, tmp_path)
+    with closing(connect_to_read(path)) as old:
+        copy = copy_of(old)
+        (spent,) = old.execute("SELECT count(*), sum(epsilon_nano) FROM ledger")
+    assert copy.execute("SELECT count(*), sum(epsilon_nano) FROM ledger").fetchone() == spent
+    ((scope,),) = copy.execute("SELECT DISTINCT scope FROM ledger WHERE job IS NOT NULL").fetchall()
+    charge = Charge({"type": "pure", "epsilon": "1/1000000"}, 1000, 1000)
+    try_release(copy, "job", Batch(scope, "next", 10**9, 10**9 + 1), charge, 0)
 
 
 def test_an_older_version_reads_the_charges_that_have_no_delta() -> None:

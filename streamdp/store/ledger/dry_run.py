@@ -35,13 +35,14 @@ def copy_of(database: Database | None) -> Database:
 def _ledger_rows(database: Database) -> sqlite3.Cursor:
     """Rows with the running sum of rho, which a store of an earlier schema lacks.
 
-    Hashes of rows before are in those.
+    Hashes of rows before are in those. Earlier schemas have hashes as text.
     """
-    made = {"lifetime_rho_nano", "previous"}
+    made = {"lifetime_rho_nano", "previous", "hash"}
     names = [name for name in database.table("ledger").columns_dict if name not in made]
     return database.execute(
-        f"SELECT {', '.join(names)}, sum(rho_nano) OVER (PARTITION BY scope ORDER BY seq)"  # noqa: S608
-        " AS lifetime_rho_nano FROM ledger ORDER BY seq"
+        f"SELECT {', '.join(names)}, CAST(hash AS BLOB) AS hash,"  # noqa: S608
+        " sum(rho_nano) OVER (PARTITION BY scope ORDER BY seq) AS lifetime_rho_nano"
+        " FROM ledger ORDER BY seq"
     )
 
 
