@@ -23,6 +23,7 @@ from streamdp.engine.gate import Gate
 from streamdp.engine.job import Job
 from streamdp.errors import StoreError
 from streamdp.log.setup import close
+from streamdp.store.release_rows import ROWS_OF_RELEASE, whole_rows
 from streamdp.types import Batch, CellCounts, Query
 from streamdp.types.rests import LONGEST_REST
 from tests.invariants import violations
@@ -62,8 +63,12 @@ Facts = dict[str, list[tuple[object, ...]]]
 """Rows of each table of a store."""
 
 LASTING = {"ledger", "release", "learner", "gate_answer", "notice"}
-LASTS = {"learner": "job, version, release_id, signature, digest"}
-"""Of a learned state only its digest lasts, once there is a newer one."""
+LASTS = {
+    "learner": "reservation, job, version, signature, digest",
+    "release": "id, job, source, batch, kind, epsilon_nano, reservation, released_at, version,"
+    f" {ROWS_OF_RELEASE}",
+}
+"""Of a learned state only its digest lasts, once there is a newer one; rows of releases whole."""
 
 FAST = Path("/dev/shm")  # noqa: S108
 ROOM = 1 << 30
@@ -204,11 +209,12 @@ class Home:
         if not self.store.exists():
             return {}
         with closing(sqlite3.connect(self.store)) as database:
+            database.create_function("whole_rows", 2, whole_rows)
             made = "SELECT name FROM sqlite_master WHERE type = 'table'"
             tables = {name for (name,) in database.execute(made)}
             return {
                 table: database.execute(
-                    f"SELECT {LASTS.get(table, '*')} FROM {table} ORDER BY 1, 2"
+                    f"SELECT {LASTS.get(table, '*')} FROM {table} r ORDER BY 1, 2"
                 ).fetchall()
                 for table in sorted(LASTING & tables)
             }

@@ -148,10 +148,10 @@ def _changed(home: Home, stand: Stand) -> list[str]:
 
 def _forgotten(home: Home, stand: Stand) -> list[str]:
     """Whether a charge or a published release is not there any more, or not the same."""
-    facts = home.facts()
-    releases = set(facts["release"])
-    wrong = [] if releases <= set(stand.truth["release"]) else ["a release is another"]
-    if not stand.published <= {str(row[0]) for row in releases}:
+    facts, said = home.facts(), say(home.store)
+    same = all(set(said[name]) <= set(stand.truth[name]) for name in ("release", "release_form"))
+    wrong = [] if same else ["a release is another"]
+    if not stand.published <= {str(row[0]) for row in facts["release"]}:
         wrong.append("a published release is lost")
     if _charges(stand.truth) - _charges(facts):
         wrong.append("a charge is forgotten")

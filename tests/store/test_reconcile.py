@@ -100,6 +100,15 @@ def test_putting_the_same_backup_back_again_charges_the_same(world: World) -> No
         agrees(world)
 
 
+def test_without_an_anchor_the_way_out_is_named(world: World) -> None:
+    """There is nothing to reconcile with, and a bound of what was spent can be charged."""
+    restore(world.path, "early")
+    default_anchor(world.path).unlink()
+    with pytest.raises(IntegrityError) as refused:
+        reconciled(world)
+    assert "anchor adopt" in str(refused.value.hint)
+
+
 def test_copies_that_parted_are_added_up(world: World) -> None:
     """What either of two copies spent is spent in the one that goes on."""
     shutil.copy(default_anchor(world.path), world.path.with_name("anchor of the other"))
