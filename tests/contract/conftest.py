@@ -28,6 +28,28 @@ JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Short questions take half the processor time where Java compiles each method once."""
 
 
+FOR_SPARK = {
+    "test_units_are_counted_by_themselves": {"spark-grouping sets-2", "spark-one grouping-None"},
+    "test_a_compound_question": {"spark-3-grouping sets", "spark-None-one grouping"},
+    "test_whole_numbers_are_counted_by_value": {
+        "spark-(0.0,)-BIGINT",
+        "spark-(-2147483648.0, -2147483645.5)-SMALLINT",
+    },
+    "test_parts_of_times_follow_clocks": {"spark-Australia/Lord_Howe"},
+}
+"""Cases of these tests that Spark is tried with: it takes a second a question. Others are long."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as long what is asked of Spark only by hand."""
+    for item in items:
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
+            few = FOR_SPARK.get(item.originalname)
+            if few and item.callspec.params.get("engine") == "spark" and item.callspec.id not in few:
+                item.add_marker("long")
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
     with postgres() as conninfo:
