@@ -105,8 +105,8 @@ def simulated(*arguments: str) -> list[Json]:
 
 def test_a_table_and_a_stream_are_simulated_by_the_command(home: Path) -> None:
     """One group of a table, with its condition; and a synthetic stream."""
-    table = simulated("--table", str(DEMO), "--group", "JFK")
-    stream = simulated("--stream", "shift")
+    table = simulated("--table", str(DEMO), "--group", "JFK", "--length", "60")
+    stream = simulated("--stream", "shift", "--length", "60")
     for found in (table, stream):
         assert {row["learner"] for row in found} == {"smoothed", "none", "oracle"}
         assert all(0 < row["average_error"] < 30 for row in found)
