@@ -42,11 +42,12 @@ FOR_SPARK = {
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as long what is asked of Spark only by hand."""
+    """Mark as long what Spark is asked only by hand."""
     for item in items:
         if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
-            few = FOR_SPARK.get(item.originalname)
-            if few and item.callspec.params.get("engine") == "spark" and item.callspec.id not in few:
+            case = item.callspec
+            few = FOR_SPARK.get(item.originalname, {case.id})
+            if case.params.get("engine") == "spark" and case.id not in few:
                 item.add_marker("long")
 
 
