@@ -254,7 +254,7 @@ class Ask:
         one, all_ = self.measured.change(first, second, quantile, tuple(group), partial)
         rows = []
         for name, found in ((f"quantile {quantile:g}", one), (MOVED, all_)):
-            changed = change_said(name, found.change, found.lower, found.upper)
+            changed = change_said(name, found.change, found.lower, found.upper, differ=found.differ)
             rows.append(
                 {
                     "question": name,

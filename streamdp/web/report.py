@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from statistics import median
 from typing import assert_never
 from urllib.parse import quote
 
@@ -24,7 +26,7 @@ from streamdp.text import printable
 from streamdp.types import Json
 from streamdp.types.columns import HARDLY_ANY
 from streamdp.web.forms import embedded, moment, number, render
-from streamdp.web.tables import WIDEST, Cell, columns
+from streamdp.web.tables import WIDEST, Cell, Column, columns
 
 ROWS = 400
 """Releases in the table of one report: the last."""
@@ -134,7 +136,7 @@ def as_html(digest: Digest, now: int) -> str:
         words=digest.words,
         now=now,
         panels=_panels(digest),
-        changes=_changes(digest.compared),
+        changes=_changes(digest.compared, digest.picture.unit),
         batches=_batches(digest),
         shown=WIDEST,
         glossary=GLOSSARY,
@@ -158,7 +160,7 @@ def as_markdown(digest: Digest, now: int, shown: list[tuple[str, str]]) -> str:
         _text(words.about_changes),
         *(line for title, name in shown for line in ("", f"![{_text(title)}]({_address(name)})")),
     ]
-    head, rows = _changes(digest.compared)
+    head, rows = _changes(digest.compared, digest.picture.unit)
     unit = f" in {_text(digest.picture.unit)}" if digest.picture.unit else ""
     if rows:
         table = [[_flat(cell) for cell in row] for row in rows]
@@ -189,8 +191,11 @@ Grid = tuple[list[str], list[list[Cell]]]
 """Names of columns, and rows."""
 
 
-def _changes(compared: Comparison | None) -> Grid:
-    """Each row of a period: its value, its change, and how sure that is where it is measured."""
+def _changes(compared: Comparison | None, unit: str) -> Grid:
+    """Each row of a period: its value, its change, and how sure that is where it is measured.
+
+    Rows say their unit where the table has not one for all.
+    """
     rows = [] if compared is None else compared.rows[:ROWS]
     if compared is None or not rows:
         return [], []
@@ -203,7 +208,7 @@ def _changes(compared: Comparison | None) -> Grid:
         head += ["records differ, in 100", "process, in 100"]
     found = []
     for row in rows:
-        line = [Cell(row.name), _cell(row.value)]
+        line = [Cell(_in(row.name, "" if unit else row.unit)), _cell(row.value)]
         if moved:
             line.append(_cell(row.moved.by, signed=True) if row.moved else Cell("–"))
         if known:
@@ -231,7 +236,8 @@ def _batches(digest: Digest) -> list[Grid]:
     found: list[Grid] = []
     room = 0
     for each in columns(whole):
-        name, cells = whole.called(each.series), each.cells()
+        name = _in(whole.called(each.series), "" if whole.unit else whole.unit_of(each.series))
+        cells = _legible(each).cells()
         wide = max(len(name), LETTERS) + 2
         if wide > room:
             found.append((["batch"], [[cell] for cell in first]))
@@ -242,6 +248,18 @@ def _batches(digest: Digest) -> list[Grid]:
         for row, at in zip(rows, places, strict=True):
             row.append(Cell("–") if cells[at].flag == HARDLY_ANY else cells[at])
     return found
+
+
+def _in(name: str, unit: str) -> str:
+    return f"{name}, in {unit}" if unit else name
+
+
+def _legible(column: Column) -> Column:
+    """A column without intervals, with three digits of its usual value."""
+    known = [abs(each) for each in column.line.values if each and each != round(each)]
+    if column.digits is not None or not known:
+        return column
+    return replace(column, digits=max(2 - math.floor(math.log10(median(known))), 0))
 
 
 def _named(cell: Cell) -> str:

@@ -117,7 +117,8 @@ def test_changes_are_said_in_words() -> None:
     assert 0 <= both["process_rose"] <= 1
     assert both["process_changed"] <= both["records_differ"]
     for each in (one, both):
-        rose, fell = each["lower"] > 0, each["upper"] < 0
+        sure = each["records_differ"] >= 0.95
+        rose, fell = sure and each["lower"] > 0, sure and each["upper"] < 0
         assert (" rose by " in each["said"], " fell by " in each["said"]) == (rose, fell)
         assert each["said"].endswith(sureness(each["records_differ"], each["process_rose"]))
 

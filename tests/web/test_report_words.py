@@ -61,6 +61,7 @@ MORE = """
     epsilon: 0.1
 """
 CAPS = "batch: 2\n    delta: {batch: 1e-9, lifetime: 1e-7}"
+UNIT = "minutes"
 WEEK, DAY = 1_358_121_600, 86_400
 """Monday 14 January 2013; the last batch is of the Saturday after."""
 
@@ -108,6 +109,14 @@ def asked(*words: str) -> list[Json]:
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
+def sentence(name: str, found: Json, unit: str = UNIT) -> str:
+    """What a report says of a comparison, from the numbers of `ask`."""
+    change, lower, upper, differ, rose = (
+        found[each] for each in ("change", "lower", "upper", "records_differ", "process_rose")
+    )
+    return f"{change_said(name, change, lower, upper, unit, differ)}; {sureness(differ, rose)}"
+
+
 def test_changes_of_quantiles_are_those_of_ask(configuration: Configuration) -> None:
     """To the last digit, of each quantile and of all deciles, and in the same words."""
     found = told(configuration, "air_time")
@@ -122,8 +131,9 @@ def test_changes_of_quantiles_are_those_of_ask(configuration: Configuration) -> 
             assert each.by == (said["change"], said["lower"], said["upper"])
             assert (each.differ, each.rose) == (said["records_differ"], said["process_rose"])
         if quantile == "0.5":
-            assert f"{one['said'].replace('quantile 0.5', 'median')}." in found.words.changed
-            assert f"{both['said']}." in found.words.changed
+            assert one["said"] == sentence("quantile 0.5", one, "")
+            assert f"{sentence('median', one)}." in found.words.changed
+            assert f"{sentence('all deciles together', both)}." in found.words.changed
 
 
 def test_a_change_of_counts_is_that_of_totals_and_claims_no_sureness(
@@ -226,12 +236,11 @@ def test_the_page_says_the_change_of_the_last_whole_week(
 ) -> None:
     """As `ask` does; of counts without a sureness, of what does not add up nothing."""
     (one, _) = asked("air_time", "--compare", "2013-W01", "2013-W02", "--partial")
-    median = f"median{one['said'].removeprefix('quantile 0.5')}"
     reader = Reader(home / "config.yaml", configuration, kind_of)
     with TestClient(application(reader, Web()), base_url=HOST) as client:
         pages = {job: client.get(f"/jobs/{job}").text for job in configuration.releases}
     start = "The week of Monday 7 January 2013 beside the week before: "
-    assert f"<p>{start}{median}.</p>" in pages["air_time"]
+    assert f"<p>{start}{sentence('median', one)}.</p>" in pages["air_time"]
     (counts,) = re.findall(f"<p>{start}(.*?)</p>", pages["traffic"])
     assert "flights" in counts
     assert "sure as" not in counts
@@ -279,5 +288,5 @@ def test_tables_have_every_row_with_its_interval(configuration: Configuration) -
         assert f"| {each.name} | {value} ({low} to {high}) |" in text
     median = row(found.compared, quantile="0.5")
     assert median.moved is not None
-    assert change_said("median", *median.moved.by) in text
+    assert change_said("median", *median.moved.by, UNIT, median.moved.differ) in text
     assert sureness(median.moved.differ or 0, median.moved.rose or 0) in text

@@ -27,6 +27,19 @@ def test_a_change_has_the_direction_of_its_interval(at: float, below: float, abo
         assert "-" not in text
 
 
+@given(NUMBERS, st.floats(0.01, 1e5), st.floats(0, 1))
+def test_a_change_that_is_not_sure_has_no_direction(at: float, half: float, differ: float) -> None:
+    """Below 95 in 100 that the records differ, whatever the interval; above by the interval."""
+    ends = at - half, at + half
+    text = change_said("x", at, *ends, differ=differ)
+    sure = differ >= 0.95 and not ends[0] <= 0 <= ends[1]
+    assert ("no sure change" in text) == (not sure)
+    if sure:
+        assert text == change_said("x", at, *ends)
+    elif not ends[0] <= 0 <= ends[1]:
+        assert text.endswith("more" if at > 0 else "less")
+
+
 @given(st.floats(0, 1), st.floats(0, 1))
 def test_sureness_is_rounded_down_and_never_certain(differ: float, rose: float) -> None:
     """From 1 to 99 in 100; the direction is the likelier one."""

@@ -92,11 +92,11 @@ def plot(job: str, config_path: Path, period: Period, at: int | None, output: Pa
 def _digest(job: str, path: Path, period: Period, at: int | None) -> Digest:
     from streamdp.cli.look.web import columns_of
     from streamdp.reports.releases.digest import digest
-    from streamdp.store.database import connect_to_read
+    from streamdp.store.schema.schema import open_to_read
 
     configuration = load_configuration(path)
     require_job(configuration, job)
-    database = connect_to_read(configuration.store.path)
+    database = open_to_read(configuration.store.path)
     columns = columns_of(configuration, job)
     return digest(configuration, database, job, period, at, int(time.time()), columns)
 

@@ -17,12 +17,12 @@ from streamdp.database import Database
 from streamdp.errors import ConfigurationError
 from streamdp.reports.releases.headline import headline_series
 from streamdp.reports.releases.periods import in_words
-from streamdp.reports.releases.sentences import change_said, sureness
-from streamdp.reports.releases.series import NESTED, Picture, shown, text_of
+from streamdp.reports.releases.sentences import SURE, change_said, sureness
+from streamdp.reports.releases.series import MEASURED, NESTED, Picture, shown, text_of
 from streamdp.store.measurements import batches_span, select_measurements
 from streamdp.store.reading.browse import Stretch, count_releases, newest_releases
 from streamdp.store.reading.places import moment_of, moment_of_key
-from streamdp.types import Json, MeasuredRelease, Release
+from streamdp.types import Column, Json, MeasuredRelease, Release
 
 if TYPE_CHECKING:
     from streamdp.answers.changes import Change
@@ -58,9 +58,11 @@ class Moved:
     rose: float | None = None
 
     @property
-    def is_sure(self) -> bool:
-        """Whether its interval has one direction."""
-        return self.by[1] > 0 or self.by[2] < 0
+    def direction(self) -> int:
+        """1 where it surely rose, -1 where it fell, 0 where neither is sure."""
+        if self.differ is not None and self.differ < SURE:
+            return 0
+        return int(self.by[1] > 0) - int(self.by[2] < 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,7 @@ class PeriodRow:
         labels: Of the row, by column; None for all groups together.
         name: The same as people say it.
         value: Of the period.
+        unit: Of the value; empty without one.
         adds_up: Whether it is a sum over batches.
         moved: Since the period before; None where that is not known.
     """
@@ -78,6 +81,7 @@ class PeriodRow:
     labels: Mapping[str, str | None]
     name: str
     value: Interval
+    unit: str
     adds_up: bool
     moved: Moved | None
 
@@ -149,7 +153,8 @@ def comparison(
     measured = Measured(job, _read(database, job, before.since, period.until))
     try:
         places = measured.within(period, partial=True)
-        compared = _Compared(measured, newest, period, before, places, _within(measured, before))
+        periods = places, _within(measured, before)
+        compared = _Compared(measured, newest, whole.columns, period, before, *periods)
         rows = sorted(
             islice(compared.rows(), MOST_ROWS), key=lambda row: None not in row.labels.values()
         )
@@ -217,7 +222,7 @@ def since_before(
     if not all(periods):
         return ""
     labels = dict(zip(whole.labels, series.labels, strict=True))
-    compared = _Compared(measured, last[0], period, before, *periods)
+    compared = _Compared(measured, last[0], whole.columns, period, before, *periods)
     try:
         row = next(compared.rows(labels), None)
     except ConfigurationError:  # as of releases from before measurements were kept
@@ -225,7 +230,7 @@ def since_before(
     if row is None or row.moved is None:
         return ""
     many = "a batch " if row.adds_up and len(periods[0]) != len(periods[1]) else ""
-    said = change_said(f"{many}{row.name}", *row.moved.by, whole.unit)
+    said = change_said(f"{many}{row.name}", *row.moved.by, row.unit, row.moved.differ)
     said = f"{in_words(period.since, step, zone)} beside the {step} before: {said}"
     if row.moved.differ is not None and row.moved.rose is not None:
         said += f"; {sureness(row.moved.differ, row.moved.rose)}"
@@ -268,6 +273,7 @@ class _Compared:
 
     measured: Measured
     newest: Release
+    columns: tuple[Column, ...]
     period: Period
     before: Period
     places: tuple[int, ...]
@@ -307,7 +313,13 @@ class _Compared:
                     else self._quantile(float(named[NESTED]), group)
                 )
             ends = value.value / shared, value.lower / shared, value.upper / shared
-            yield PeriodRow(labels, _called(labels, self.measured.by), ends, adds_up, moved)
+            name, unit = _called(labels, self.measured.by), self._unit(labels)
+            yield PeriodRow(labels, name, ends, unit, adds_up, moved)
+
+    def _unit(self, labels: Mapping[str, str | None]) -> str:
+        """What the values of a row are measured in."""
+        drawn = next((each for each in self.columns if each.role == "value"), None)
+        return "" if drawn is None else drawn.unit_of(labels.get(MEASURED[0]))
 
     def _quantile(self, quantile: float, group: Group) -> Moved | None:
         """The change that `streamdp ask --compare` says; of all groups together none is known."""

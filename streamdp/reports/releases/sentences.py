@@ -7,20 +7,41 @@ from __future__ import annotations
 
 import math
 
+SURE = 0.95
+"""Probability that the records differ from which on a change has a direction."""
 
-def change_said(name: str, change: float, lower: float, upper: float, unit: str = "") -> str:
-    """A change with its interval; no direction where the interval reaches both.
+
+def change_said(
+    name: str,
+    change: float,
+    lower: float,
+    upper: float,
+    unit: str = "",
+    differ: float | None = None,
+) -> str:
+    """A change with its interval; no direction where the interval, or how sure it is, has none.
 
     >>> change_said("median", 6.2, 2.1, 10.3, "minutes"), change_said("flights", -3.0, -20.0, 14.0)
     ('median rose by 6.2 minutes (2.1 to 10.3)', 'flights: no sure change, 20 less to 14 more')
+
+    Args:
+        name: Of what changed.
+        change: The change.
+        lower: Lower end of its interval.
+        upper: Upper end.
+        unit: Of the change; empty without one.
+        differ: Probability that the records differ; None where it is not measured.
     """
     of = f" {unit}" if unit else ""
     if lower <= 0 <= upper:
         _, less, more = amounts(change, lower, upper)
         return f"{name}: no sure change, {less.lstrip('-')}{of} less to {more} more"
-    verb, low, high = ("rose", lower, upper) if lower > 0 else ("fell", -upper, -lower)
+    rose = lower > 0
+    low, high = (lower, upper) if rose else (-upper, -lower)
     by, least, most = amounts(abs(change), low, high)
-    return f"{name} {verb} by {by}{of} ({least} to {most})"
+    if differ is not None and differ < SURE:
+        return f"{name}: no sure change, {least} to {most}{of} {'more' if rose else 'less'}"
+    return f"{name} {'rose' if rose else 'fell'} by {by}{of} ({least} to {most})"
 
 
 def sureness(differ: float, rose: float) -> str:

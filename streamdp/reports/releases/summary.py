@@ -15,7 +15,7 @@ from streamdp.reports.releases.changes import Comparison, PeriodRow
 from streamdp.reports.releases.headline import Headline, headline
 from streamdp.reports.releases.periods import in_words
 from streamdp.reports.releases.sentences import amounts, change_said, sureness
-from streamdp.reports.releases.series import Picture
+from streamdp.reports.releases.series import Picture, text_of
 from streamdp.store.ledger.ledger import declaration_of
 from streamdp.types import Release
 
@@ -102,12 +102,15 @@ def summary(
     if compared is not None:
         title = in_words(compared.period.since, compared.step, zone)
     flags = tuple(_flags(whole))
+    said = (
+        _of_period(compared, title),
+        _choices(whole, title),
+        _largest_share(releases[-1], whole),
+        _of_batch(newest),
+    )
     return Summary(
         title=title,
-        headline=(
-            _of_period(compared, whole.unit, title) or _choices(whole, title) or _of_batch(newest)
-        )
-        + _look_first(flags),
+        headline=next(filter(None, said), "") + _look_first(flags),
         flags=flags,
         changed=(*_changed(compared, whole.unit, section.by), *_states(whole)),
         about_changes=_about_changes(compared),
@@ -116,17 +119,18 @@ def summary(
     )
 
 
-def _of_period(compared: Comparison | None, unit: str, title: str) -> str:
+def _of_period(compared: Comparison | None, title: str) -> str:
     """The headline of a period: its value, its change, and what is usual."""
     if compared is None or compared.headline is None:
         return ""
-    row, of = compared.headline, f" {unit}" if unit else ""
+    row = compared.headline
+    of = f" {row.unit}" if row.unit else ""
     value, low, high = amounts(*row.value)
     name = f"{row.name} a batch" if row.adds_up and compared.per_batch else row.name
     said = f"{_capital(title)}: {name} {value}{of} ({low} to {high})"
     if row.moved is not None:
-        by = change_said("", *row.moved.by, unit).strip(": ")
-        said += f"; it {by}" if row.moved.is_sure else f"; {by}"
+        by = change_said("", *row.moved.by, row.unit, row.moved.differ).strip(": ")
+        said += f"; it {by}" if row.moved.direction else f"; {by}"
         said += f" since the {compared.step} before"
     return f"{said}{_usual(compared)}."
 
@@ -192,6 +196,18 @@ def _choices(whole: Picture, title: str) -> str:
     return f"{said} of {_batches(len(whole.batches))}{then}."
 
 
+def _largest_share(newest: Release, whole: Picture) -> str:
+    """The row that has most of the whole in the newest batch; nothing of a job without shares."""
+    shares = next((each.name for each in whole.columns if each.chart == "shares"), "")
+    known = [row for row in newest.rows if isinstance(row.get(shares), int | float)]
+    if not known:
+        return ""
+    first = max(known, key=lambda row: float(row[shares] or 0))
+    named = " · ".join(f"{name} {text_of(first[name])}" for name in whole.labels if first.get(name))
+    share = amounts(*[float(first[shares] or 0)] * 3)[0]
+    return f"{newest.batch}, the newest batch: the largest {shares}, {share}, has {named}."
+
+
 def _look_first(flags: tuple[str, ...]) -> str:
     return f" Look first at what is flagged: {'; '.join(flags)}." if flags else ""
 
@@ -207,10 +223,10 @@ def _changed(compared: Comparison | None, unit: str, by: tuple[str, ...]) -> Ite
         yield _groups(peers, by)
     others = [each for each in rows if each not in peers and main and _is_like(each, main)]
     for row in _surest(peers) + others[: max(SENTENCES - len(peers), 2)]:
-        yield _sentence(row, unit)
+        yield _sentence(row)
     for group, moved in list(compared.all_deciles.items())[:SENTENCES]:
         name = " · ".join(filter(None, (group, "all deciles together")))
-        said = change_said(name, *moved.by, unit)
+        said = change_said(name, *moved.by, unit, moved.differ)
         yield f"{said}; {sureness(moved.differ or 0.0, moved.rose or 0.0)}."
 
 
@@ -243,9 +259,8 @@ def _groups(rows: Sequence[PeriodRow], by: tuple[str, ...]) -> str:
     def named(of: list[PeriodRow]) -> str:
         return _listed([" · ".join(each.labels[name] or "" for name in by) for each in of])
 
-    moved = [(each, each.moved) for each in rows if each.moved is not None]
-    rose = [each for each, by_ in moved if by_.by[1] > 0]
-    fell = [each for each, by_ in moved if by_.by[2] < 0]
+    ways = [(each, each.moved.direction) for each in rows if each.moved is not None]
+    rose, fell = ([each for each, way in ways if way == sign] for sign in (1, -1))
     rest = [each for each in rows if each not in rose and each not in fell]
     parts = [
         *([f"{named(rose)} rose"] if rose else ["none rose"]),
@@ -258,9 +273,9 @@ def _groups(rows: Sequence[PeriodRow], by: tuple[str, ...]) -> str:
     )
 
 
-def _sentence(row: PeriodRow, unit: str) -> str:
+def _sentence(row: PeriodRow) -> str:
     assert row.moved is not None, "rows that changed"  # noqa: S101
-    said = change_said(row.name, *row.moved.by, unit)
+    said = change_said(row.name, *row.moved.by, row.unit, row.moved.differ)
     if row.moved.differ is None or row.moved.rose is None:
         return f"{said}."
     return f"{said}; {sureness(row.moved.differ, row.moved.rose)}."
