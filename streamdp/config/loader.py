@@ -19,7 +19,7 @@ from streamdp.config.model import Configuration
 from streamdp.config.wording import advice, wording
 from streamdp.disk import read_text
 from streamdp.errors import ConfigurationError
-from streamdp.gates.tests_section import TEST_KINDS
+from streamdp.gates.tests.section import TESTS
 from streamdp.objects.address import is_address
 from streamdp.sinks.section import SINKS
 
@@ -213,7 +213,7 @@ def _tags() -> frozenset[str]:
     """Members of unions: classes of sections, and what their `kind` says."""
     classes = _schema()["$defs"]
     named = (name.rsplit("__", 1)[-1] for name in classes)
-    return frozenset({*named, "constrained-str", *TEST_KINDS, *SINKS.names()})
+    return frozenset({*named, "constrained-str", *TESTS.names(), *SINKS.names()})
 
 
 @functools.cache

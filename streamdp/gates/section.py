@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from streamdp.config.base.schedules import Schedule
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveDuration, PositiveRational, Rational
-from streamdp.gates.tests_section import Test
+from streamdp.gates.tests.section import AnyTest
 from streamdp.privacy.filters import LARGEST_PRICE
 
 
@@ -29,7 +29,7 @@ ASKED = {"cells": ("column", "resolution", "bounds"), "counts": (), "rules": (),
 class GateTerms(Section):
     """When a gate accepts, what a run of it costs, and what follows."""
 
-    test: Test = Field(
+    test: AnyTest = Field(
         description="Private test that a batch is put to.",
         examples=[{"kind": "drift", "ranks": 0.15}],
     )

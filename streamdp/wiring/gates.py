@@ -13,13 +13,12 @@ from streamdp.engine.gate import Gate as EngineGate
 from streamdp.engine.job import Job
 from streamdp.errors import ConfigurationError
 from streamdp.gates.section import Gate
-from streamdp.gates.sections.base import quantiles_of
+from streamdp.gates.tests.section import Asked, Tested, quantiles_of
 from streamdp.kinds.spec import CountTable
 from streamdp.types import Backend, CellQuery, Grid, TableQuery, UnitBound, with_bound
 from streamdp.wiring.kinds import spec_of
 
 if TYPE_CHECKING:
-    from streamdp.gates.build import Asked
     from streamdp.gates.run import ThresholdingGate
     from streamdp.mechanisms.sparse_vector.thresholding import Terms, Thresholding
 
@@ -44,7 +43,6 @@ def gate_kind(name: str, configuration: Configuration) -> ThresholdingGate:
     Raises:
         ConfigurationError: It is impractical, or its custom test cannot be had.
     """
-    from streamdp.gates.build import question_of
     from streamdp.gates.run import ThresholdingGate
     from streamdp.mechanisms.sparse_vector.thresholding import Terms, Thresholding
 
@@ -52,7 +50,8 @@ def gate_kind(name: str, configuration: Configuration) -> ThresholdingGate:
     asked, bound = _asked(section, configuration), _bound(configuration)
     rows = _units(configuration)
     released = quantiles_of(configuration.first_release(section))
-    question = question_of(name, section, asked, rows, released)
+    prices = section.test_epsilon, section.epsilon_of_test()
+    question = section.test.question(name, Tested(asked, rows, released, *prices))
     of_batch = len(getattr(question, "configurations", ())) or 1
     horizon = section.horizon * of_batch
     thresholding = Thresholding(section.epsilon, section.beta, gamma=section.gamma, horizon=horizon)
@@ -99,8 +98,6 @@ def _gate(
 
 def _asked(section: Gate, configuration: Configuration) -> Asked:
     """Query of a gate: as the first job asks, or as the gate says itself."""
-    from streamdp.gates.build import Asked
-
     match section.test.asks:
         case "cells":
             query = _cells(section, configuration)

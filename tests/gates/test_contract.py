@@ -17,11 +17,11 @@ import pytest
 from streamdp import wiring
 from streamdp.config import load
 from streamdp.errors import ConfigurationError
-from streamdp.gates.questions.counts import Counts
-from streamdp.gates.questions.question import Question
-from streamdp.gates.questions.rules import RuleError
+from streamdp.gates.question import Question
 from streamdp.gates.run import ThresholdingGate
-from streamdp.gates.tests_section import TEST_KINDS
+from streamdp.gates.tests.count import Counts
+from streamdp.gates.tests.error import RuleError
+from streamdp.gates.tests.section import TESTS
 from streamdp.mechanisms.sparse_vector import above_threshold
 from streamdp.types import CellCounts, Past, Row, Statistic, SumQuery, Sums, TableCounts, TableQuery
 from tests.kinds.cases import STATISTICS, first_batches
@@ -167,7 +167,7 @@ def largest_move(kind: ThresholdingGate, rows: int, substitute: bool, most: int)
 def test_every_test_is_here() -> None:
     """One that is registered is held to what follows; custom tests are another package's."""
     kinds = {test.split(",")[0].removeprefix("kind: ") for _, _, test in CASES.values()}
-    assert kinds | {"custom"} == set(TEST_KINDS)
+    assert kinds | {"custom"} == set(TESTS.names())
 
 
 @every

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamdp.gates.questions.counts import Growth
-from streamdp.gates.questions.quantiles import Drift, Threshold
-from streamdp.gates.questions.question import Around, Question
+from streamdp.gates.question import Around, Question
 from streamdp.gates.run import ThresholdingGate
+from streamdp.gates.tests.drift import Drift
+from streamdp.gates.tests.growth import Growth
+from streamdp.gates.tests.threshold import Threshold
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.mechanisms.sparse_vector.drift import Tolerance
 from streamdp.mechanisms.sparse_vector.thresholding import Chance, Terms, Thresholding

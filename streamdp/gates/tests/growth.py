@@ -1,28 +1,92 @@
-"""Tests of counts: has one grown, is one beyond a level, or off its last release?"""
+"""Has a score grown by a factor since the last acceptance?"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, Protocol, assert_never
+from typing import Any, Literal, assert_never
 
-from streamdp.gates.questions.question import Around
+from pydantic import Field, field_validator, model_validator
+
+from streamdp.config.base.section import Section
+from streamdp.config.base.values import PositiveRational, Rational
+from streamdp.gates.question import Question
+from streamdp.gates.tests.section import (
+    Asks,
+    Found,
+    Scored,
+    Tables,
+    Tested,
+    TestSection,
+)
 from streamdp.mechanisms.sparse_vector.drift import Tolerance, best, excess, rows, total
-from streamdp.types import Grid, Json, Past, TableCounts
+from streamdp.types import Grid, Json, Past
 
 
-class Scored(Protocol):
-    """Candidates whose best score a gate may follow."""
+class GrowthTest(TestSection):
+    """A score has grown by a factor since the last acceptance."""
+
+    kind: Literal["growth"] = Field(
+        description="`growth`: a score has grown by a factor since the last acceptance."
+    )
+    score: Literal["records", "mode", "quantile", "sum", "best"] = Field(
+        default="records",
+        description="What has grown: the number of all records (`records`), of those in the"
+        " fullest cell (`mode`), a `quantile` or the `sum` of the column, or the score of the best"
+        " candidate of a selection (`best`). Default `records`.",
+    )
+    quantile: Rational | None = Field(
+        default=None,
+        description="Quantile that is tested, between 0 and 1. For `score: quantile` alone.",
+        examples=[0.9],
+    )
+    start: PositiveRational = Field(
+        description="First level: in records, in the unit of the column, or in that of the"
+        " selection's score.",
+        examples=[1000],
+    )
+    factor: Rational = Field(
+        description="Factor by which the level grows at each acceptance, above 1.", examples=[2]
+    )
 
     @property
-    def one(self) -> Fraction:
-        """The most that one record more or less changes a score."""
-        ...
+    def asks(self) -> Asks:
+        """The cells of a column, or the scores of a selection's candidates."""
+        return "scores" if self.score == "best" else "cells"
 
-    def best(self, statistic: Any) -> Fraction:
-        """The best score of a batch. Private."""
-        ...
+    @model_validator(mode="after")
+    def _has_its_quantile(self) -> GrowthTest:
+        if (self.score == "quantile") != (self.quantile is not None):
+            raise ValueError("score: quantile takes a quantile, other scores take none")
+        if self.quantile is not None and not 0 < self.quantile < 1:
+            raise ValueError("the quantile is not between 0 and 1")
+        return self
+
+    def problems(self, release: Section, tables: Tables) -> Iterator[Found]:
+        """Problem: the sum of a column without bounds, of which one record may change all."""
+        if self.score == "sum" and getattr(release, "bounds", None) is None:
+            yield ("test", "score"), "one record may change the sum by any amount", "give it bounds"
+
+    def why_not_alone(self) -> str | None:
+        """Without a release there are no candidates."""
+        if self.score == "best":
+            return "the best is of a selection: name its job in release"
+        return None
+
+    @field_validator("factor")
+    @classmethod
+    def _grows(cls, value: Fraction) -> Fraction:
+        if value <= 1:
+            raise ValueError("the factor must be above 1")
+        return value
+
+    def question(self, name: str, tested: Tested) -> Question:
+        """The growth of the score, over cells or candidates."""
+        asked = tested.asked
+        levels = (self.score, self.start, self.factor)
+        return Growth(*levels, tested.units, asked.grid, self.quantile, asked.scored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,65 +151,3 @@ class Growth:
                 return beyond / (self.scored.one * self.rows_per_unit)
             case _:
                 assert_never(self.score)
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """Is a count above a level, below one, or off its last release?
-
-    Args:
-        measure: Name in the release; None counts all records.
-        cells: Names of all cells of the measure, in the order of the table.
-        tested: Those that are looked at; one of them is enough.
-        above: Level, in records.
-        below: Level, in records.
-        around: Tolerance around the released value, in place of a level.
-        rows_per_unit: Most records in which neighbours differ.
-    """
-
-    measure: str | None
-    cells: tuple[str, ...]
-    tested: tuple[str, ...]
-    above: Fraction | None = None
-    below: Fraction | None = None
-    around: Around | None = None
-    rows_per_unit: int = 1
-
-    def describe(self) -> Json:
-        """Counts that are looked at, and the level or the tolerance."""
-        about: Json = {"kind": "count", "measure": self.measure, "cells": list(self.tested)}
-        for name, level in (("above", self.above), ("below", self.below)):
-            about |= {} if level is None else {name: str(level)}
-        if self.around is not None:
-            about |= {"absolute": str(self.around.absolute), "relative": str(self.around.relative)}
-        return about
-
-    def test(self, past: Past, statistic: TableCounts) -> Fraction:
-        """By how many records the farthest count is beyond. Private.
-
-        A cell that the last release does not have is compared with 0.
-
-        Privacy: one record more changes one count by one and the others not at all, so each excess
-        by at most one, and the largest of them by at most one. Released values are public. Records
-        that neighbours differ in divide the score; a substitution counts as two of them.
-        """
-        (table,) = statistic.marginals
-        counts = dict(zip(self.cells, table.reshape(-1).tolist(), strict=True))
-        released = {
-            str(row.get("cell") or ""): Fraction(row.get("value") or 0)
-            for row in past.rows
-            if row.get("measure") == self.measure
-        }
-        excess = (
-            self._excess(int(counts[cell]), released.get(cell, Fraction(0))) for cell in self.tested
-        )
-        return max(excess) / self.rows_per_unit
-
-    def _excess(self, count: int, released: Fraction) -> Fraction:
-        if self.above is not None:
-            return count - self.above
-        if self.below is not None:
-            return self.below - count
-        assert self.around is not None  # noqa: S101
-        reach = self.around.absolute + self.around.relative * abs(released)
-        return abs(count - released) - reach

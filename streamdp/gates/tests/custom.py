@@ -1,14 +1,20 @@
-"""Tests of other packages in the configuration."""
+"""Tests of other packages."""
 
 from __future__ import annotations
 
+import importlib.metadata
 from fractions import Fraction
 from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
 from streamdp.config.base.values import Rational
-from streamdp.gates.sections.base import TestSection
+from streamdp.errors import ConfigurationError
+from streamdp.gates.question import Question
+from streamdp.gates.tests.section import Tested, TestSection
+
+ENTRY_POINTS = "streamdp.tests"
+"""Group of entry points of custom tests: `factory(grid, epsilon, **options)` makes a `Question`."""
 
 
 class CustomTest(TestSection):
@@ -46,3 +52,28 @@ class CustomTest(TestSection):
     def slack(self) -> tuple[Fraction, bool]:
         """`delta` and `sampled` of the section."""
         return self.delta, self.sampled
+
+    def question(self, name: str, tested: Tested) -> Question:
+        """The test that the package makes.
+
+        Raises:
+            ConfigurationError: There is none of that name, or it refuses its options.
+        """
+        place = f"gates.{name}.test"
+        found = {point.name: point for point in importlib.metadata.entry_points(group=ENTRY_POINTS)}
+        if self.name not in found:
+            there = ", ".join(sorted(found)) or "none"
+            raise ConfigurationError(
+                f"no installed package offers a test {self.name!r}",
+                where=f"{place}.name",
+                hint=f"entry points of {ENTRY_POINTS}: {there}",
+            )
+        grid, epsilon = tested.asked.grid, tested.epsilon_of_test
+        options: dict[str, Any] = self.options
+        try:
+            question: Question = found[self.name].load()(
+                tested.asked.grid, tested.epsilon_of_test, **options
+            )
+        except (ImportError, AttributeError, TypeError, ValueError) as error:
+            raise ConfigurationError(f"the test cannot be made: {error}", where=place) from None
+        return question

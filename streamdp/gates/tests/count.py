@@ -1,75 +1,26 @@
-"""Tests of counts in the configuration."""
+"""Is a count beyond a level, or off its last release?"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from streamdp.config.base.expressions import OfOneRecord
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveRational, Rational
-from streamdp.gates.sections.base import Asks, Found, Tables, TestSection
-
-
-class GrowthTest(TestSection):
-    """A score has grown by a factor since the last acceptance."""
-
-    kind: Literal["growth"] = Field(
-        description="`growth`: a score has grown by a factor since the last acceptance."
-    )
-    score: Literal["records", "mode", "quantile", "sum", "best"] = Field(
-        default="records",
-        description="What has grown: the number of all records (`records`), of those in the"
-        " fullest cell (`mode`), a `quantile` or the `sum` of the column, or the score of the best"
-        " candidate of a selection (`best`). Default `records`.",
-    )
-    quantile: Rational | None = Field(
-        default=None,
-        description="Quantile that is tested, between 0 and 1. For `score: quantile` alone.",
-        examples=[0.9],
-    )
-    start: PositiveRational = Field(
-        description="First level: in records, in the unit of the column, or in that of the"
-        " selection's score.",
-        examples=[1000],
-    )
-    factor: Rational = Field(
-        description="Factor by which the level grows at each acceptance, above 1.", examples=[2]
-    )
-
-    @property
-    def asks(self) -> Asks:
-        """The cells of a column, or the scores of a selection's candidates."""
-        return "scores" if self.score == "best" else "cells"
-
-    @model_validator(mode="after")
-    def _has_its_quantile(self) -> GrowthTest:
-        if (self.score == "quantile") != (self.quantile is not None):
-            raise ValueError("score: quantile takes a quantile, other scores take none")
-        if self.quantile is not None and not 0 < self.quantile < 1:
-            raise ValueError("the quantile is not between 0 and 1")
-        return self
-
-    def problems(self, release: Section, tables: Tables) -> Iterator[Found]:
-        """Problem: the sum of a column without bounds, of which one record may change all."""
-        if self.score == "sum" and getattr(release, "bounds", None) is None:
-            yield ("test", "score"), "one record may change the sum by any amount", "give it bounds"
-
-    def why_not_alone(self) -> str | None:
-        """Without a release there are no candidates."""
-        if self.score == "best":
-            return "the best is of a selection: name its job in release"
-        return None
-
-    @field_validator("factor")
-    @classmethod
-    def _grows(cls, value: Fraction) -> Fraction:
-        if value <= 1:
-            raise ValueError("the factor must be above 1")
-        return value
+from streamdp.gates.question import Around, Question
+from streamdp.gates.tests.section import (
+    Asks,
+    Found,
+    Tables,
+    Tested,
+    TestSection,
+)
+from streamdp.types import Json, Past, TableCounts
 
 
 class CountTest(TestSection):
@@ -165,3 +116,73 @@ class CountTest(TestSection):
                 some = ", ".join(tables[self.measure][:9])
                 what = f"{self.measure} has no cell {cell!r}"
                 yield ("test", "cells", index), what, f"there are: {some}"
+
+    def question(self, name: str, tested: Tested) -> Question:
+        """The counts of its cells, or of all."""
+        near = None
+        if self.absolute is not None or self.relative is not None:
+            near = Around(self.absolute or Fraction(0), self.relative or Fraction(0))
+        cells, levels = tested.asked.cells, (self.above, self.below)
+        return Counts(self.measure, cells, self.cells or cells, *levels, near, tested.units)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Is a count above a level, below one, or off its last release?
+
+    Args:
+        measure: Name in the release; None counts all records.
+        cells: Names of all cells of the measure, in the order of the table.
+        tested: Those that are looked at; one of them is enough.
+        above: Level, in records.
+        below: Level, in records.
+        around: Tolerance around the released value, in place of a level.
+        rows_per_unit: Most records in which neighbours differ.
+    """
+
+    measure: str | None
+    cells: tuple[str, ...]
+    tested: tuple[str, ...]
+    above: Fraction | None = None
+    below: Fraction | None = None
+    around: Around | None = None
+    rows_per_unit: int = 1
+
+    def describe(self) -> Json:
+        """Counts that are looked at, and the level or the tolerance."""
+        about: Json = {"kind": "count", "measure": self.measure, "cells": list(self.tested)}
+        for name, level in (("above", self.above), ("below", self.below)):
+            about |= {} if level is None else {name: str(level)}
+        if self.around is not None:
+            about |= {"absolute": str(self.around.absolute), "relative": str(self.around.relative)}
+        return about
+
+    def test(self, past: Past, statistic: TableCounts) -> Fraction:
+        """By how many records the farthest count is beyond. Private.
+
+        A cell that the last release does not have is compared with 0.
+
+        Privacy: one record more changes one count by one and the others not at all, so each excess
+        by at most one, and the largest of them by at most one. Released values are public. Records
+        that neighbours differ in divide the score; a substitution counts as two of them.
+        """
+        (table,) = statistic.marginals
+        counts = dict(zip(self.cells, table.reshape(-1).tolist(), strict=True))
+        released = {
+            str(row.get("cell") or ""): Fraction(row.get("value") or 0)
+            for row in past.rows
+            if row.get("measure") == self.measure
+        }
+        excess = (
+            self._excess(int(counts[cell]), released.get(cell, Fraction(0))) for cell in self.tested
+        )
+        return max(excess) / self.rows_per_unit
+
+    def _excess(self, count: int, released: Fraction) -> Fraction:
+        if self.above is not None:
+            return count - self.above
+        if self.below is not None:
+            return self.below - count
+        assert self.around is not None  # noqa: S101
+        reach = self.around.absolute + self.around.relative * abs(released)
+        return abs(count - released) - reach

@@ -1,1 +1,0 @@
-"""Questions of gates: each turns a batch into a test."""

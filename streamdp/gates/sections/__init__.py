@@ -1,1 +1,0 @@
-"""Tests of gates, as the configuration writes them."""

@@ -1,0 +1,211 @@
+"""What the section of every test says of it, and the registry that finds one by its `kind`."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Annotated, Any, ClassVar, Literal, Protocol
+
+from streamdp.config.base.by_kind import ByKind
+from streamdp.config.base.section import Section
+from streamdp.errors import InternalError
+from streamdp.gates.question import Question
+from streamdp.registry import Registry
+from streamdp.types import CellQuery, Grid, Row, SumQuery, TableCounts, TableQuery
+
+
+def quantiles_of(release: Section | None) -> tuple[Fraction, ...]:
+    """The quantiles that a release publishes; none if it is of another kind."""
+    return getattr(release, "quantiles", ())
+
+
+Asks = Literal["cells", "counts", "rules", "scores"]
+"""The cells of a column, a table of counts, rules and a label, or the scores of candidates."""
+
+Found = tuple[tuple[str | int, ...], str, str]
+"""A problem: keys, what is wrong, what to do."""
+
+Tables = Mapping[str, tuple[str, ...]]
+"""Names of tables of counts, each with its cells."""
+
+ONE_CELL = Grid(Fraction(1), 0, 0)
+"""Grid of a test that reads no column."""
+
+
+class Rules(Protocol):
+    """Rules of which a release names one, and a label that they err about."""
+
+    @property
+    def label(self) -> str:
+        """SQL condition of the label."""
+        ...
+
+    def named(self, rows: Sequence[Row]) -> Row | None:
+        """The row of a release that names its rule."""
+        ...
+
+    def number(self, row: Row) -> int | None:
+        """Place of a rule among all; None if it is none of them."""
+        ...
+
+    def errors(self, statistic: TableCounts, number: int) -> tuple[int, int]:
+        """How many records a rule is wrong about, and how many there are. Private."""
+        ...
+
+    def all_errors(self, statistic: TableCounts) -> tuple[Sequence[int], int]:
+        """How many records each rule is wrong about, and how many there are. Private."""
+        ...
+
+    def rows(self) -> tuple[Row, ...]:
+        """Parameters of each rule, in their order."""
+        ...
+
+
+class Scored(Protocol):
+    """Candidates whose best score a gate may follow."""
+
+    @property
+    def one(self) -> Fraction:
+        """The most that one record more or less changes a score."""
+        ...
+
+    def best(self, statistic: Any) -> Fraction:
+        """The best score of a batch. Private."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The question to a batch for a test, and its public cells.
+
+    Args:
+        query: The cells of a column, a table with one marginal, or sums.
+        grid: Of the column.
+        cells: Names of the table's cells.
+        rules: Among which the release names one.
+        scored: Candidates of the release.
+    """
+
+    query: CellQuery | TableQuery | SumQuery
+    grid: Grid = ONE_CELL
+    cells: tuple[str, ...] = ("",)
+    rules: Rules | None = None
+    scored: Scored | None = None
+
+    def of_rules(self) -> Rules:
+        """The rules, for a test that asks for them."""
+        if self.rules is None:
+            raise InternalError("this release has no rules")
+        return self.rules
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """What a test is put to.
+
+    Args:
+        asked: The question to a batch, and its public cells.
+        units: Most records in which neighbours differ.
+        released: Quantiles of the gate's first release, if it has any.
+        test_epsilon: Of one draw, where the gate names it.
+        epsilon_of_test: Of one draw, named or not.
+    """
+
+    asked: Asked
+    units: int
+    released: tuple[Fraction, ...]
+    test_epsilon: Fraction | None
+    epsilon_of_test: Fraction
+
+
+class TestSection(Section):
+    """A test, as the configuration writes it.
+
+    `reads` names the kinds whose published values the test compares a batch with; it is None where
+    it needs none of them, so that any release will do whose column can be counted.
+    """
+
+    kind: str
+    reads: ClassVar[frozenset[str] | None] = None
+
+    @abstractmethod
+    def question(self, name: str, tested: Tested) -> Question:
+        """Make the question to each batch.
+
+        Args:
+            name: Of the gate.
+            tested: What it is put to.
+
+        Raises:
+            ConfigurationError: A test of another package cannot be had.
+        """
+
+    @property
+    def asks(self) -> Asks:
+        """What of a batch it is put to."""
+        return "cells"
+
+    def problems(self, release: Section, tables: Tables) -> Iterator[Found]:
+        """Problems between the test and the first release of the gate.
+
+        Args:
+            release: Its section.
+            tables: Names of its tables of counts, and of their cells.
+        """
+        yield from ()
+
+    def why_not_alone(self) -> str | None:
+        """Why a gate without a release cannot put a batch to it; None if it can."""
+        return None
+
+    def draws(self, *, priced: bool) -> bool:
+        """Whether it is a private draw rather than a count, with or without a `test_epsilon`."""
+        return False
+
+    def slack(self) -> tuple[Fraction, bool]:
+        """Delta of one draw, and whether its chance of a yes is sampled instead of computed."""
+        return Fraction(0), False
+
+    def table(self) -> str:
+        """Name of the table of counts of the release that it is put to; "" if it asks for cells."""
+        return ""
+
+    def condition(self) -> str | None:
+        """SQL condition of the records that a gate without a release counts; None for all."""
+        return None
+
+    def most(self, quantiles: tuple[Fraction, ...], rows: int | None) -> int | None:
+        """The largest score that a batch can have, in records; None if nobody can say.
+
+        Args:
+            quantiles: Of the release, if it has any.
+            rows: That a batch is expected to have; None if nothing is expected.
+        """
+        return None
+
+
+def _section(name: str, offer: Any) -> type[TestSection] | None:
+    fits = isinstance(offer, type) and issubclass(offer, TestSection)
+    return offer if fits else None
+
+
+TESTS: Registry[type[TestSection]] = Registry(
+    "streamdp.gate_tests",
+    "test",
+    {
+        "drift": "streamdp.gates.tests.drift:DriftTest",
+        "threshold": "streamdp.gates.tests.threshold:ThresholdTest",
+        "growth": "streamdp.gates.tests.growth:GrowthTest",
+        "count": "streamdp.gates.tests.count:CountTest",
+        "error": "streamdp.gates.tests.error:ErrorTest",
+        "first": "streamdp.gates.tests.first:FirstTest",
+        "custom": "streamdp.gates.tests.custom:CustomTest",
+    },
+    _section,
+)
+"""Tests by name; other packages offer a `TestSection` in the group `streamdp.gate_tests`."""
+
+AnyTest = Annotated[TestSection, ByKind("test", TESTS.names, TESTS.find)]
+"""The section of a test, of whatever kind it says."""
