@@ -29,7 +29,7 @@ BELOW = {
     "kinds": {
         *("types", "errors", "privacy", "priors", "mechanisms", "learning", "config", "registry"),
     },
-    "gates": {"types", "errors", "privacy", "priors", "mechanisms", "config"},
+    "gates": {"types", "errors", "privacy", "priors", "mechanisms", "config", "registry"},
     "answers": {"types", "errors", "privacy", "mechanisms", "zones"},
     "simulation": {
         *("types", "errors", "privacy", "priors", "mechanisms", "learning", "kinds", "gates"),

@@ -71,9 +71,7 @@ class CustomTest(TestSection):
         grid, epsilon = tested.asked.grid, tested.epsilon_of_test
         options: dict[str, Any] = self.options
         try:
-            question: Question = found[self.name].load()(
-                tested.asked.grid, tested.epsilon_of_test, **options
-            )
+            question: Question = found[self.name].load()(grid, epsilon, **options)
         except (ImportError, AttributeError, TypeError, ValueError) as error:
             raise ConfigurationError(f"the test cannot be made: {error}", where=place) from None
         return question
