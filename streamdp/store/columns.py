@@ -6,6 +6,7 @@ Functions that write run inside a transaction of their caller.
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 
 from streamdp.database import Database
 from streamdp.store import row_checksums
@@ -45,6 +46,7 @@ def add_columns(
         row_checksums.update(database, "release_columns", job=job, since=reservation)
 
 
+@lru_cache(maxsize=1024)
 def columns_from(text: str | None) -> tuple[Column, ...]:
     """Columns as they were written down; none if they were not."""
     return tuple(Column.read(each) for each in json.loads(text or "[]"))

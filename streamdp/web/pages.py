@@ -68,7 +68,7 @@ def show_overview(request: Request, view: View) -> Response:
 def _card(view: View, look: JobLook) -> Json:
     """One job of the overview."""
     job = look.status.report.job
-    whole = picture(look.recent, view.columns(job))
+    whole = _recent(view, job, look.recent)
     return {
         "look": look,
         "report": look.status.report,
@@ -92,6 +92,7 @@ def show_job(request: Request, view: View) -> Response:
         table = picture(releases[:ROWS], view.columns(job))
         table = table.part(drawing.part) if drawing.part else table
     columns = tables.columns(table)
+    newest = tables.newest(drawing.whole, order) if drawing.whole.times and not drawing.per else []
     look = job_look(view.configuration, view.database, job, view.now, None, view.spent(job))
     return page(
         request,
@@ -100,7 +101,7 @@ def show_job(request: Request, view: View) -> Response:
         job=job,
         look=look,
         held="; ".join(map(told, look.status.holds)),
-        said=_said(view, job, picture(look.recent, view.columns(job))),
+        said=_said(view, job, _recent(view, job, look.recent)),
         moved=_moved(view, job, look.recent),
         errors=_errors(look.recent[-1], view.columns(job)) if look.recent else {},
         drawing=drawing,
@@ -108,9 +109,8 @@ def show_job(request: Request, view: View) -> Response:
         beyond=drawing.whole.only(drawing.shown).beyond(),
         last=what.last,
         stretches=STRETCHES,
-        newest=tables.newest(drawing.whole, order)
-        if drawing.whole.times and not drawing.per
-        else [],
+        newest=newest,
+        standing_out=tables.standing_out(newest),
         crossed=tables.crossed(drawing.whole, order) if drawing.whole.times else None,
         table=table,
         order=order,
@@ -119,6 +119,12 @@ def show_job(request: Request, view: View) -> Response:
         places=tables.places(table, order if following is None else tables.Order()),
         following=following,
     )
+
+
+def _recent(view: View, job: str, recent: Sequence[Release]) -> Picture:
+    """The series of a job's last releases: made once for each newest release."""
+    state = (tuple(each.id for each in recent), id(view.configuration))
+    return view.reader.once(("recent", job), state, lambda: picture(recent, view.columns(job)))
 
 
 def _said(view: View, job: str, whole: Picture) -> Headline | None:
@@ -131,8 +137,7 @@ def _moved(view: View, job: str, recent: Sequence[Release]) -> str:
         return ""
 
     def compute() -> str:
-        whole = picture(recent, view.columns(job))
-        return since_before(*_of(view), job, recent[-1], whole)
+        return since_before(*_of(view), job, recent[-1], _recent(view, job, recent))
 
     return view.reader.once(("moved", job), recent[-1].id, compute)
 

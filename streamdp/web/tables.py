@@ -20,6 +20,9 @@ Row = TypeVar("Row")
 
 PARAMETERS = ("sort", "find")
 
+MOST_NAMED = 6
+"""Rows that a sentence names."""
+
 WIDEST, LONGEST = 24, 400
 """Series that have a column of their own, and rows of one table that was sorted or searched."""
 
@@ -213,6 +216,21 @@ def newest(picture: Picture, order: Order) -> list[Newest]:
     return found
 
 
+def standing_out(found: Sequence[Newest]) -> list[str]:
+    """Which rows of the newest release lie below, and which above, all of the same before."""
+    said = []
+    for each in found:
+        title = f"{each.title}: " if each.title else ""
+        for where in ("below", "above"):
+            names = [bar for bar in each.bars if bar.usual.startswith(f"{where} all of ")]
+            if names:
+                shown = [" · ".join(filter(None, bar.shown)) for bar in names[:MOST_NAMED]]
+                more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
+                of = names[0].usual.removeprefix(f"{where} all of ").partition(" (")[0]
+                said.append(f"{title}{', '.join(shown)}{more} {where} all of {of}")
+    return said
+
+
 def _of_bar(names: Sequence[str], bar: Bar, column: str) -> Json:
     """What one column of a bar holds."""
     if column == "value":
@@ -253,7 +271,7 @@ def _bars(picture: Picture) -> tuple[list[Bar], float]:
             place(ends[0]),
             place(ends[1]),
             place(number),
-            compared(picture, each.best),
+            compared(picture, each),
             number,
         )
         for each, number, ends in known

@@ -22,16 +22,16 @@ from streamdp.reports.charts.maps import over_time
 from streamdp.reports.charts.panels import chart
 from streamdp.reports.releases.columns import columns_of
 from streamdp.reports.releases.digest import digest
-from streamdp.reports.releases.headline import headline, rounded
+from streamdp.reports.releases.headline import NOTHING_SAID, headline, rounded
 from streamdp.reports.releases.periods import day_of, period_of
 from streamdp.reports.releases.series import picture
 from streamdp.store.database import connect_to_read
 from streamdp.store.reading.browse import Stretch
 from streamdp.store.reading.places import moment_of_key
-from streamdp.types import Column, Release, Row
+from streamdp.types import HARDLY_ANY, Column, Release, Row
 from streamdp.web.forms import measured
 from streamdp.web.report import as_markdown
-from streamdp.web.tables import Order, crossed
+from streamdp.web.tables import Order, crossed, newest, standing_out
 from streamdp.wiring.kinds import release_kind
 from tests.web.conftest import HOSTILE
 
@@ -344,6 +344,54 @@ def test_a_headline_is_compared_with_the_same_weekday() -> None:
     assert high is not None
     assert high.usual == "above all of the last 4 Thursdays (10.0 to 10.0)"
     assert headline(picture([], BARS)) is None
+
+
+def test_days_of_a_time_zone_are_compared_with_the_same_weekday() -> None:
+    """They begin before midnight of UTC, and an hour off where clocks have changed."""
+    weeks = [10.0, *[99.0] * 6] * 4
+    begins = [-7200 + (3600 if at > 10 else 0) for at in range(len(weeks) + 1)]
+    days = [
+        replace(each, window_start=(each.window_start or 0) + begin)
+        for each, begin in zip(told("a", *weeks, 10.3), begins, strict=True)
+    ]
+    found = headline(picture(days, BARS))
+    assert found is not None
+    assert found.usual == "usual for a Thursday"
+    half = [replace(each, window_start=43_200 * at) for at, each in enumerate(days)]
+    often = headline(picture(half, BARS))
+    assert often is not None
+    assert often.usual == "as usual"
+
+
+def test_a_batch_of_hardly_any_records_is_compared_with_nothing() -> None:
+    """Its wide interval meets everything; nor are others compared with it."""
+    bars = (*BARS, Column("flag", "text", "flag"))
+    days = told("a", *[10.0] * 40)
+    empty: Row = {"value": 500.0, "lower": 0.0, "upper": 1000.0, "flag": HARDLY_ANY}
+    odd = [replace(each, rows=tuple({**row, **empty} for row in each.rows)) for each in days]
+    found = headline(picture([*days[:-1], odd[-1]], bars))
+    assert found is not None
+    assert found.usual == NOTHING_SAID
+    before = headline(picture([*days[:32], odd[32], *days[33:]], bars))
+    assert before is not None
+    assert before.usual.startswith("usual for")
+    past = [odd[at] if at % 7 == 39 % 7 else each for at, each in enumerate(days[:-1])]
+    alone = headline(picture([*past, days[-1]], bars))
+    assert alone is not None
+    assert alone.usual == ""
+
+
+def test_rows_that_stand_out_are_named() -> None:
+    """Those below all of the same before, and those above; no others."""
+    days = told("abc", *[10.0] * 40)
+    values = (("a", 10.0), ("b", 3.0), ("c", 90.0))
+    rows: list[Row] = [{"cell": c, "value": v, "lower": v - 2, "upper": v + 2} for c, v in values]
+    found = newest(picture([*days[:-1], replace(days[-1], rows=tuple(rows))], BARS), Order())
+    assert standing_out(found) == [
+        "b below all of the last 5 Mondays",
+        "c above all of the last 5 Mondays",
+    ]
+    assert standing_out(newest(picture(days, BARS), Order())) == []
 
 
 def test_numbers_have_the_digits_that_intervals_support() -> None:

@@ -203,7 +203,15 @@ def axes(across: Across, up: Scale, frame: Frame = WIDE) -> Iterator[str]:
 
 
 def _tick(number: float) -> str:
-    return f"{number:,.0f}" if 1000 <= abs(number) < 1e6 else f"{number:g}"
+    """A number of an axis, in as many letters as there is room for.
+
+    >>> [_tick(each) for each in (0.05, 2500, -800_000, 1.25e6, 3e9)]
+    ['0.05', '2,500', '-800k', '1.25M', '3G']
+    """
+    for power, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(number) >= power and (power > 1e3 or abs(number) >= 1e5):
+            return f"{number / power:g}{letter}" if abs(number) < 1e15 else f"{number:g}"
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:g}"
 
 
 def moments(across: Across, ground: int) -> Iterator[str]:

@@ -7,12 +7,16 @@ import statistics
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 
 from streamdp.reports.releases.series import MEASURED, Line, Picture, Series
+from streamdp.types.columns import HARDLY_ANY
 
-DAY, WEEK = 86_400, 7 * 86_400
+HOUR, DAY, WEEK = 3600, 86_400, 7 * 86_400
 PAST, LEAST_PAST = 8, 3
 """Earlier batches that the newest is compared with, and how many there must be."""
+
+NOTHING_SAID = "hardly any records, so it says nothing of them"
 
 EDGES = ("<", ">", "(")
 """First letters of cells that are no headline: beyond all cuts, nulls, what is not listed."""
@@ -57,7 +61,7 @@ def headline(picture: Picture, row: Mapping[str, str] | None = None) -> Headline
         return Headline(picture.called(series), "–", "", "", "no value in the newest batch", batch)
     said = rounded(value, ends)
     interval = "" if ends is None else f"{rounded(ends[0], ends)} to {rounded(ends[1], ends)}"
-    name, usual = picture.called(series), compared(picture, series.best)
+    name, usual = picture.called(series), compared(picture, series)
     return Headline(name, said, picture.unit_of(series), interval, usual, batch)
 
 
@@ -142,29 +146,54 @@ def _at(line: Line, at: int) -> tuple[float | None, tuple[float, float] | None]:
     return line.values[at], None if lower is None or upper is None else (lower, upper)
 
 
-def compared(picture: Picture, line: Line) -> str:
-    """Whether the newest interval meets what was on the same days of earlier weeks."""
-    value, ends = _at(line, len(picture.times) - 1)
+def compared(picture: Picture, series: Series) -> str:
+    """Whether the newest interval meets what was on the same days of earlier weeks.
+
+    Batches of hardly any records say nothing, and are compared with nothing.
+    """
+    last = len(picture.times) - 1
+    if series.flag(last) == HARDLY_ANY:
+        return NOTHING_SAID
+    line = series.told(series.best)
+    value, ends = _at(line, last)
     past = [each for _, each in zip(range(PAST), _earlier(picture, line), strict=False)]
     if value is None or len(past) < LEAST_PAST:
         return ""
-    is_daily = picture.axis == "time" and picture.times[-1] % DAY == 0
-    day = datetime.fromtimestamp(picture.times[-1], UTC).strftime("%A")
+    is_daily = _is_daily(picture)
+    # Days of other zones begin up to half a day from that of UTC.
+    day = datetime.fromtimestamp(picture.times[-1] + DAY // 2, UTC).strftime("%A")
     of = f"the last {len(past)} {day}s" if is_daily else f"the last {len(past)}"
     low, high = min(past), max(past)
     shown = ends or (value, value)
+    width = (low, high) if low < high else ends
+    among = f"{of} ({rounded(low, width)} to {rounded(high, width)})"
     if shown[1] < low:
-        return f"below all of {of} ({rounded(low, ends)} to {rounded(high, ends)})"
+        return f"below all of {among}"
     if shown[0] > high:
-        return f"above all of {of} ({rounded(low, ends)} to {rounded(high, ends)})"
+        return f"above all of {among}"
     return f"usual for a {day}" if is_daily else "as usual"
 
 
 def _earlier(picture: Picture, line: Line) -> Iterator[float]:
     """Earlier values, the last first: of the same weekday, where batches are days."""
-    weekly = picture.axis == "time" and picture.times[-1] % DAY == 0
+    weekly = _is_daily(picture)
     for at in range(len(picture.times) - 2, -1, -1):
         apart = picture.times[-1] - picture.times[at]
         value = line.values[at]
-        if value is not None and (not weekly or apart % WEEK == 0):
+        if value is not None and (not weekly or _is_near(apart, WEEK)):
             yield value
+
+
+def _is_daily(picture: Picture) -> bool:
+    """Whether batches are days, of any time zone: where clocks change, one has 23 or 25 hours."""
+    if picture.axis != "time":
+        return False
+    if len(picture.times) < 2:
+        return picture.times[-1:] != () and picture.times[-1] % DAY == 0
+    apart = [later - before for before, later in pairwise(picture.times[-PAST:])]
+    return all(each > 0 and _is_near(each, DAY) for each in apart)
+
+
+def _is_near(seconds: int, step: int) -> bool:
+    """Whether a time is a multiple of a step, but for an hour of a clock."""
+    return seconds > step // 2 and min(seconds % step, -seconds % step) <= HOUR

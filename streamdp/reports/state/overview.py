@@ -204,7 +204,8 @@ def _of_job(job: JobLook) -> list[Alert]:
     if status.report.dead_letters:
         count = status.report.dead_letters
         found.append(Alert("error", name, f"has {count} deliveries that sinks did not take"))
-    found += [Alert("warning", name, f"has a suspect release: {each}") for each in status.suspect]
+    if status.suspect:
+        found.append(Alert("warning", name, f"has a suspect release: {'; '.join(status.suspect)}"))
     if status.passed_over:
         found.append(Alert("warning", name, f"had {status.passed_over} batches refused by a cap"))
     return found
