@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import minimize
 
-from streamdp.learning.experts.belief import LEVELS
-from streamdp.learning.experts.distribution import Place
-from streamdp.learning.experts.mixture import Planned
+from streamdp.learning.mixture.belief import LEVELS
+from streamdp.learning.mixture.distribution import Place
+from streamdp.learning.mixture.mixture import Planned
 from streamdp.learning.surrogate import laplace
 from streamdp.types import FloatArray
 

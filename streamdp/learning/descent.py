@@ -19,7 +19,7 @@ from typing import Literal, Self
 import numpy as np
 
 from streamdp.learning import coin_betting
-from streamdp.learning.experts.arrays import packed, unpacked
+from streamdp.learning.mixture.arrays import packed, unpacked
 from streamdp.learning.surrogate import laplace
 from streamdp.types import FloatArray, Json
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamdp.learning.descent import LossName, StepsName
-from streamdp.learning.experts.gradient import Gradient
-from streamdp.learning.experts.memory import Believer
-from streamdp.learning.experts.mixture import ExpertMixture, Planned
+from streamdp.learning.mixture.gradient import Gradient
+from streamdp.learning.mixture.memory import Believer
+from streamdp.learning.mixture.mixture import BayesianMixture, Planned
 from streamdp.priors.joint import JointPrior
 from streamdp.priors.mixture import robust_laplaces
 from streamdp.types import Json
@@ -23,7 +23,7 @@ VERSION = 3
 
 
 @dataclass(frozen=True, slots=True)
-class OnlineGradient(ExpertMixture):
+class OnlineGradient(BayesianMixture):
     """Prior of quantile j: Laplace((W_j·f)/φ_j, 1/φ_j), f the public features of the batch.
 
     Args:

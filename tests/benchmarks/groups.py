@@ -24,9 +24,9 @@ import numpy as np
 from streamdp.kinds.grouped import Grouped
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.study import Stream
-from streamdp.learning.experts.mixture import ExpertMixture
-from streamdp.learning.experts.other_groups import Shown
 from streamdp.learning.learner import Observation
+from streamdp.learning.mixture.mixture import BayesianMixture
+from streamdp.learning.mixture.other_groups import Shown
 from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
 from streamdp.mechanisms.quantile_tree.planning.simulation import rank_errors
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
@@ -74,7 +74,7 @@ EPSILONS = ("0.1", "0.3", "1")
 Part = Literal["development", "final"]
 
 
-class Alone(ExpertMixture):
+class Alone(BayesianMixture):
     """The default learner of a group that shows nothing to others."""
 
     def shown(self, seen: Observation) -> tuple[Shown, ...]:

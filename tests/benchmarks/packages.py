@@ -20,7 +20,7 @@ import structlog
 from scipy.special import ndtr
 
 from streamdp.database import Database
-from streamdp.learning.experts import posterior
+from streamdp.learning.mixture import posterior
 from streamdp.log.events import EVENTS, refused
 from tests.benchmarks.report import Row, main
 

@@ -32,9 +32,9 @@ from streamdp.kinds.quantiles.study import QuantilesStudy
 from streamdp.kinds.study import Step, Stream
 from streamdp.learning.account import best_fixed
 from streamdp.learning.descent import StepsName
-from streamdp.learning.experts.mixture import ExpertMixture
 from streamdp.learning.features import calendar, weekday
 from streamdp.learning.gradient import OnlineGradient
+from streamdp.learning.mixture.mixture import BayesianMixture
 from streamdp.learning.surrogate import laplace
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.simulation.replay import replay
@@ -114,7 +114,7 @@ def _priors(
 def _told(kind: Quantiles, batch: Batch) -> FloatArray:
     """Public numbers of a batch that the learner uses, a one first."""
     features = kind.features(batch) if kind.features else ()
-    known = calendar(batch) if isinstance(kind.learner, ExpertMixture) else ()
+    known = calendar(batch) if isinstance(kind.learner, BayesianMixture) else ()
     return np.array([1.0, *(() if known == features else known), *features])
 
 

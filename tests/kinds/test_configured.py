@@ -12,7 +12,7 @@ from streamdp import wiring
 from streamdp.config import load
 from streamdp.kinds.charging import UnitCharging
 from streamdp.kinds.quantiles.kind import Quantiles
-from streamdp.learning.experts.mixture import ExpertMixture
+from streamdp.learning.mixture.mixture import BayesianMixture
 from streamdp.sources.windows import DAY
 from streamdp.types import Batch, Json
 from tests.worlds import START, MemoryBackend, ReplayedEntropy
@@ -189,5 +189,5 @@ def test_branching_auto_is_that_of_the_paper(tmp_path: Path, quantiles: str, par
 def test_public_rows_stay_beside_what_is_learned(tmp_path: Path) -> None:
     """The default learner has a prior of each quantile from them, and none without."""
     learners = [configured(tmp_path, name).learner for name in ("public rows", "edge")]
-    public = [each.public for each in learners if isinstance(each, ExpertMixture)]
+    public = [each.public for each in learners if isinstance(each, BayesianMixture)]
     assert [len(each) for each in public] == [9, 0]

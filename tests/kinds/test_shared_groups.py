@@ -13,8 +13,8 @@ import pytest
 from streamdp.kinds.grouped import Grouped
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.learning.baselines import LastRelease
-from streamdp.learning.experts.memory import OTHERS
-from streamdp.learning.experts.mixture import ExpertMixture
+from streamdp.learning.mixture.memory import OTHERS
+from streamdp.learning.mixture.mixture import BayesianMixture
 from streamdp.mechanisms.histograms import Histograms
 from streamdp.mechanisms.quantile_tree.planning.choice import choose_tree
 from streamdp.mechanisms.quantile_tree.planning.simulation import rank_errors
@@ -39,7 +39,7 @@ def quantiles(rows: int, targets: tuple[Fraction, ...] = QUARTILES) -> Quantiles
     shapes = shapes_from_guess(targets, *GUESS) if form.shapes else None
     prior = form.prior((Cauchy(*GUESS),) * len(targets), shapes)
     first, counts = form.tree(targets, EPSILON, GRID), (Histograms(Price(EPSILON), GRID),)
-    learner = ExpertMixture(tree, Cauchy(*GUESS), 0.05, GUESS, rows, (first, prior), counts)
+    learner = BayesianMixture(tree, Cauchy(*GUESS), 0.05, GUESS, rows, (first, prior), counts)
     return Quantiles("x", targets, EPSILON, GRID, learner, expected_rows=rows)
 
 

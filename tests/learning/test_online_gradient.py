@@ -11,12 +11,12 @@ import pytest
 
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.learning.baselines import Fixed
-from streamdp.learning.experts.mixture import ExpertMixture
 from streamdp.learning.gradient import OnlineGradient
 from streamdp.learning.learner import Counted, Drawn
+from streamdp.learning.mixture.mixture import BayesianMixture
 from streamdp.priors.families import Cauchy
 from streamdp.types import CellCounts, FloatArray, Row
-from tests.learning.experts.worlds import BATCH, DECILES, batch, errors, kind, run
+from tests.learning.mixture.worlds import BATCH, DECILES, batch, errors, kind, run
 
 GUESS = (0.0, 1.0)
 
@@ -32,7 +32,7 @@ def gradient(**keys: object) -> Quantiles:
     """The release kind of these tests with this learner."""
     made = kind(**keys)  # type: ignore[arg-type]
     known = made.learner
-    assert isinstance(known, ExpertMixture)
+    assert isinstance(known, BayesianMixture)
     about = known.tree, known.robust, known.robust_weight, known.guess, known.expected_rows
     return replace(made, learner=OnlineGradient(*about, known.first, known.histograms))
 

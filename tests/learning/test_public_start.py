@@ -11,8 +11,8 @@ import pytest
 
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.learning.baselines import Fixed
-from streamdp.learning.experts.mixture import ExpertMixture
 from streamdp.learning.learner import Learner
+from streamdp.learning.mixture.mixture import BayesianMixture
 from streamdp.learning.public_fit import fit_public
 from streamdp.mechanisms.histograms import Histograms
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy, rank_error
@@ -30,7 +30,7 @@ GUESS = (2_000.0, 3_000.0)
 BATCH = Batch("s", "b", 0, 86_400)
 ROBUST, ROWS = Cauchy(*GUESS), 900
 FIRST = TREE, JointPrior((ROBUST,) * len(TARGETS))
-UNTAUGHT = ExpertMixture(
+UNTAUGHT = BayesianMixture(
     TREE, ROBUST, 0.05, GUESS, ROWS, FIRST, (Histograms(Price(TREE.epsilon), TREE.grid),)
 )
 
@@ -39,7 +39,7 @@ def counted(values: np.ndarray) -> CellCounts:
     return CellCounts(*np.unique(np.rint(values).astype(np.int64), return_counts=True))
 
 
-def taught(public: np.ndarray) -> ExpertMixture:
+def taught(public: np.ndarray) -> BayesianMixture:
     targets = np.array([float(q) for q in TARGETS])
     values, counts = np.unique(np.rint(public), return_counts=True)
     fit = fit_public(PublicRows(values, counts, 1.0), targets, ROWS, PublicEntropy("a test"))
@@ -74,7 +74,7 @@ def test_wrong_public_rows_are_forgotten() -> None:
     assert fmean(errors(taught(wrong), 20)[10:]) < 1.5 * fmean(errors(UNTAUGHT, 20)[10:])
 
 
-def drawing(public: np.ndarray | None) -> ExpertMixture:
+def drawing(public: np.ndarray | None) -> BayesianMixture:
     """Draws every quantile by the binary tree, with public rows or without."""
     if public is None:
         return UNTAUGHT.drawing_all()

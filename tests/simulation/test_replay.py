@@ -15,7 +15,7 @@ from streamdp.kinds.quantiles.study import QuantilesStudy
 from streamdp.kinds.quantiles.synthetic import RESOLUTION, moving, synthetic
 from streamdp.kinds.study import ORACLE, Stream, Trace
 from streamdp.learning.baselines import Fixed
-from streamdp.learning.experts.mixture import ExpertMixture
+from streamdp.learning.mixture.mixture import BayesianMixture
 from streamdp.mechanisms.histograms import Histograms
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy
@@ -37,7 +37,7 @@ def kind(learner: str, epsilon: Fraction, stream: Stream) -> Quantiles:
     if learner in ("experts", ORACLE):
         first = tree, JointPrior((robust,) * len(QUARTILES))
         counts = (Histograms(Price(epsilon), grid),)
-        mixture = ExpertMixture(tree, robust, 0.05, (0.0, 1.0), 500, first, counts)
+        mixture = BayesianMixture(tree, robust, 0.05, (0.0, 1.0), 500, first, counts)
         return Quantiles("x", QUARTILES, epsilon, grid, mixture)
     return Quantiles("x", QUARTILES, epsilon, grid, Fixed((robust,) * len(QUARTILES)))
 

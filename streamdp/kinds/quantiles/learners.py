@@ -72,14 +72,14 @@ def learner(section: QuantilesSection, tree: QuantileTree, data: PublicData) -> 
 
 def _experts(basis: Basis) -> Learner:
     """The default learner; its first release is drawn as that of `learner: none`."""
-    from streamdp.learning.experts.mixture import ExpertMixture
+    from streamdp.learning.mixture.mixture import BayesianMixture
 
-    return ExpertMixture(*_counting(basis))
+    return BayesianMixture(*_counting(basis))
 
 
 def _counting(basis: Basis) -> tuple[Any, ...]:
     """Arguments of a learner that counts after its first release."""
-    from streamdp.learning.experts.stages import PLANS
+    from streamdp.learning.mixture.stages import PLANS
     from streamdp.mechanisms.histograms import Histograms
     from streamdp.mechanisms.quantile_tree.planning.choice import choose_tree
     from streamdp.priors.joint import JointPrior

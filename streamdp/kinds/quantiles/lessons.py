@@ -13,9 +13,9 @@ import numpy as np
 
 from streamdp.kinds.quantiles.bands import band
 from streamdp.learning.account import best_fixed, held, middles
-from streamdp.learning.experts.mixture import ExpertMixture, Planned
 from streamdp.learning.features import NUMBERS, calendar, calendar_names, clock
 from streamdp.learning.learner import Counted, Drawn, Way
+from streamdp.learning.mixture.mixture import BayesianMixture, Planned
 from streamdp.types import Batch, FloatArray, History, Json, Lesson, Prior, Row, Step
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ DIGITS = 4
 def lessons(kind: Quantiles, history: History) -> Iterator[Lesson]:
     """Return what past releases taught a release of quantiles, and what follows for a batch."""
     way = _way(kind, history.state, history.batch)
-    planned = way.planned if isinstance(kind.learner, ExpertMixture) else None
+    planned = way.planned if isinstance(kind.learner, BayesianMixture) else None
     yield _plan(kind, history, way)
     if planned is not None:
         yield _beliefs(kind, planned)
@@ -161,7 +161,7 @@ def _before(kind: Quantiles, history: History, way: Way) -> Lesson:
 
 def planned_shares(kind: Quantiles) -> FloatArray:
     """Return the shares of the records at which a batch is cut."""
-    assert isinstance(kind.learner, ExpertMixture)  # noqa: S101
+    assert isinstance(kind.learner, BayesianMixture)  # noqa: S101
     return kind.learner.shares
 
 
@@ -356,7 +356,7 @@ def _loss(kind: Quantiles, law: Prior, value: float) -> float:
 def _inputs(kind: Quantiles, batch: Batch, day: Batch) -> FloatArray:
     """Public numbers of a batch that the learner uses, a one first, as of some day."""
     features = kind.features(batch) if kind.features else ()
-    if not isinstance(kind.learner, ExpertMixture):
+    if not isinstance(kind.learner, BayesianMixture):
         return np.array([1.0, *features])
     if calendar(batch) == features:
         return np.array([1.0, *calendar(day)])
@@ -366,7 +366,7 @@ def _inputs(kind: Quantiles, batch: Batch, day: Batch) -> FloatArray:
 def _input_names(kind: Quantiles, batch: Batch) -> tuple[str, ...]:
     """Names of the numbers after the one."""
     features = kind.features(batch) if kind.features else ()
-    if not isinstance(kind.learner, ExpertMixture):
+    if not isinstance(kind.learner, BayesianMixture):
         return _feature_names(kind)
     if calendar(batch) == features:
         return calendar_names(batch)

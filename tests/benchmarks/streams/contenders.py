@@ -12,10 +12,10 @@ import numpy as np
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.study import ORACLE, Stream
 from streamdp.learning.baselines import Fixed, LastRelease
-from streamdp.learning.experts import stages
-from streamdp.learning.experts.mixture import ExpertMixture
 from streamdp.learning.gradient import OnlineGradient
 from streamdp.learning.learner import Learner
+from streamdp.learning.mixture import stages
+from streamdp.learning.mixture.mixture import BayesianMixture
 from streamdp.learning.point_gradient import PointGradient
 from streamdp.mechanisms.histograms import Histograms
 from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
@@ -106,16 +106,16 @@ def first(setting: Setting, epsilon: Fraction) -> tuple[QuantileTree, JointPrior
     return form.tree(quantiles, epsilon, setting.grid), prior
 
 
-def experts(setting: Setting, tree: QuantileTree, stream: Stream) -> ExpertMixture:
+def experts(setting: Setting, tree: QuantileTree, stream: Stream) -> BayesianMixture:
     """The default learner; of the textbook's tree, or a single one, every quantile is drawn."""
     guess, robust = setting.guess, Cauchy(*setting.guess)
     about = tree, robust, 0.05, guess, setting.rows
     if isinstance(tree, TextbookTree):
-        return ExpertMixture(*about, (tree, JointPrior((robust,) * len(setting.quantiles))))
+        return BayesianMixture(*about, (tree, JointPrior((robust,) * len(setting.quantiles))))
     price, grid = Price(tree.epsilon), setting.grid
     counts = tuple(Histograms(price, grid, plan) for plan in stages.PLANS)
     plans = counts if len(setting.quantiles) > 1 else ()
-    return ExpertMixture(*about, first(setting, tree.epsilon), plans)
+    return BayesianMixture(*about, first(setting, tree.epsilon), plans)
 
 
 def gradient(setting: Setting, tree: QuantileTree, stream: Stream) -> OnlineGradient:
@@ -125,18 +125,18 @@ def gradient(setting: Setting, tree: QuantileTree, stream: Stream) -> OnlineGrad
     return OnlineGradient(*about, known.first, known.histograms)
 
 
-def in_stages(number: int, setting: Setting, tree: QuantileTree, stream: Stream) -> ExpertMixture:
+def in_stages(number: int, setting: Setting, tree: QuantileTree, stream: Stream) -> BayesianMixture:
     """A single plan: counts in so many stages, always."""
     known = experts(setting, tree, stream)
     return replace(known, histograms=known.histograms[number - 1 : number])
 
 
-def every(setting: Setting, tree: QuantileTree, stream: Stream) -> ExpertMixture:
+def every(setting: Setting, tree: QuantileTree, stream: Stream) -> BayesianMixture:
     """A single plan: all quantiles from learned priors, always."""
     return experts(setting, tree, stream).drawing_all()
 
 
-Made = Learner | ExpertMixture
+Made = Learner | BayesianMixture
 
 LEARNERS: dict[str, Callable[[Setting, QuantileTree, Stream], Made]] = {
     "experts": experts,

@@ -19,8 +19,8 @@ from streamdp.kinds.quantiles.build import build
 from streamdp.kinds.quantiles.kind import QuantilePlan, Quantiles
 from streamdp.kinds.quantiles.section import QuantilesSection
 from streamdp.kinds.spec import BuildContext
-from streamdp.learning.experts.mixture import ExpertMixture
 from streamdp.learning.learner import Counted
+from streamdp.learning.mixture.mixture import BayesianMixture
 from streamdp.mechanisms.histograms import Histogram, Histograms, exact_counts
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy
@@ -60,7 +60,7 @@ def kind(robust_weight: float = SURE, *, made: Callable[..., Quantiles] = Quanti
     tree = QuantileTree(TARGETS, EPSILON, grid)
     first = replace(tree, branching=4), JointPrior((robust,) * len(TARGETS))
     counts = (Histograms(Price(EPSILON), grid),)
-    learner = ExpertMixture(tree, robust, robust_weight, (1.0, 1.0), 3, first, counts)
+    learner = BayesianMixture(tree, robust, robust_weight, (1.0, 1.0), 3, first, counts)
     return made("x", TARGETS, EPSILON, grid, learner, expected_rows=3)
 
 

@@ -12,8 +12,8 @@ from typing import Any, cast
 from streamdp.kinds.grouped import Grouped
 from streamdp.kinds.quantiles.kind import QuantilePlan, Quantiles
 from streamdp.learning.baselines import Fixed
-from streamdp.learning.experts.mixture import ExpertMixture
 from streamdp.learning.learner import Drawn
+from streamdp.learning.mixture.mixture import BayesianMixture
 from streamdp.mechanisms.histograms import Histograms
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy
@@ -145,7 +145,7 @@ def learned(measure: str) -> tuple[Grouped, Json]:
     tree, guess = QuantileTree(MEDIAN, EPSILON, grid), (1.0, 1.0)
     robust, counts = Cauchy(*guess), (Histograms(Price(EPSILON), grid),)
     about = tree, robust, 0.05, guess, 30, (tree, JointPrior((robust,)))
-    learner = ExpertMixture(*about, counts if measure == "counts" else ())
+    learner = BayesianMixture(*about, counts if measure == "counts" else ())
     one = Quantiles("x", MEDIAN, EPSILON, grid, learner, expected_rows=30, smooth=False)
     kind = Grouped(one, ("o",), GROUPS)
     state, entropy = kind.init(), chance(0)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamdp.learning.experts.distribution import KNOTS, Distribution
+from streamdp.learning.mixture.distribution import KNOTS, Distribution
 from streamdp.types import FloatArray
 
 SHARES = np.linspace(0.0, 1.0, 101)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamdp.learning.experts.distribution import Distribution
+from streamdp.learning.mixture.distribution import Distribution
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,13 +8,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from streamdp.learning.experts import belief as module
-from streamdp.learning.experts.belief import BROAD, After, Belief, Known
-from streamdp.learning.experts.curves import Curves
-from streamdp.learning.experts.distribution import Distribution
-from streamdp.learning.experts.evidence import Evidence
-from streamdp.learning.experts.posterior import SIZES
-from streamdp.learning.experts.records import Records
+from streamdp.learning.mixture import belief as module
+from streamdp.learning.mixture.belief import BROAD, After, Belief, Known
+from streamdp.learning.mixture.curves import Curves
+from streamdp.learning.mixture.distribution import Distribution
+from streamdp.learning.mixture.evidence import Evidence
+from streamdp.learning.mixture.posterior import SIZES
+from streamdp.learning.mixture.records import Records
 from streamdp.mechanisms.histograms import Histogram
 from streamdp.types import FloatArray, Grid
 

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from streamdp.learning.experts.inputs import ERROR, FARTHEST, FIRST_EFFECT, FIRST_LEVEL, Regression
+from streamdp.learning.mixture.inputs import ERROR, FARTHEST, FIRST_EFFECT, FIRST_LEVEL, Regression
 
 
 def test_effects_are_those_of_ridge_regression() -> None:

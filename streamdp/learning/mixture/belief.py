@@ -19,11 +19,11 @@ from functools import cached_property
 
 import numpy as np
 
-from streamdp.learning.experts.curves import Curves
-from streamdp.learning.experts.distribution import Distribution
-from streamdp.learning.experts.evidence import Evidence
-from streamdp.learning.experts.posterior import TINY, VARIANCES, Posterior, bridge
-from streamdp.learning.experts.records import Number, Records
+from streamdp.learning.mixture.curves import Curves
+from streamdp.learning.mixture.distribution import Distribution
+from streamdp.learning.mixture.evidence import Evidence
+from streamdp.learning.mixture.posterior import TINY, VARIANCES, Posterior, bridge
+from streamdp.learning.mixture.records import Number, Records
 from streamdp.types import BoolArray, FloatArray, Grid
 
 LEVELS = np.concatenate(([0.0, 0.01, 0.025], np.arange(2, 39) / 40.0, [0.975, 0.99, 1.0]))

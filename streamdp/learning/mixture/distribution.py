@@ -9,7 +9,7 @@ from typing import Self
 
 import numpy as np
 
-from streamdp.learning.experts.arrays import packed, unpacked
+from streamdp.learning.mixture.arrays import packed, unpacked
 from streamdp.types import FloatArray, IntArray, Json
 
 KNOTS = 200

@@ -12,10 +12,10 @@ from typing import Self
 import numpy as np
 
 from streamdp.learning.descent import Descent, LossName, StepsName
-from streamdp.learning.experts.belief import After
-from streamdp.learning.experts.distribution import Distribution, Place
-from streamdp.learning.experts.past import GUESSED
 from streamdp.learning.learner import LinearPriors
+from streamdp.learning.mixture.belief import After
+from streamdp.learning.mixture.distribution import Distribution, Place
+from streamdp.learning.mixture.past import GUESSED
 from streamdp.types import FloatArray, Json
 
 UNKNOWN = Place(0.0, 1.0)

@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 
 from streamdp.kinds.quantiles.kind import Quantiles
-from streamdp.learning.experts.mixture import ExpertMixture
-from streamdp.learning.experts.stages import PLANS
+from streamdp.learning.mixture.mixture import BayesianMixture
+from streamdp.learning.mixture.stages import PLANS
 from streamdp.mechanisms.histograms import Histograms
 from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
 from streamdp.mechanisms.quantile_tree.planning.choice import choose_tree
@@ -41,7 +41,7 @@ def kind(
     shapes = shapes_from_guess(targets, *guess) if form.shapes else None
     first = form.tree(targets, epsilon, grid), form.prior((robust,) * len(targets), shapes)
     counts = tuple(Histograms(Price(epsilon), grid, plan) for plan in plans if len(targets) > 1)
-    learner = ExpertMixture(tree, robust, 0.05, guess, rows, first, counts)
+    learner = BayesianMixture(tree, robust, 0.05, guess, rows, first, counts)
     return Quantiles("x", targets, epsilon, grid, learner, form, expected_rows=rows, shapes=shapes)
 
 

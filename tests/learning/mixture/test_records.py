@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from streamdp.learning.experts.records import Number, Records
+from streamdp.learning.mixture.records import Number, Records
 
 BINS, DAYS = 10, 60
 

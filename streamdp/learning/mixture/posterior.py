@@ -27,8 +27,8 @@ import numpy as np
 from streamdp.types import FloatArray
 
 if TYPE_CHECKING:
-    from streamdp.learning.experts.belief import Belief, Known
-    from streamdp.learning.experts.evidence import Evidence
+    from streamdp.learning.mixture.belief import Belief, Known
+    from streamdp.learning.mixture.evidence import Evidence
 
 SIZES = np.array([0.01, 0.03, 0.07, 0.15, 0.3, 0.6])
 """Deviations s that are held."""

@@ -14,7 +14,7 @@ from typing import Self
 
 import numpy as np
 
-from streamdp.learning.experts.arrays import packed, unpacked
+from streamdp.learning.mixture.arrays import packed, unpacked
 from streamdp.types import FloatArray, Json
 
 FIRST_LEVEL, FIRST_EFFECT = 3.0, 0.5

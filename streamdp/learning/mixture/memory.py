@@ -8,14 +8,14 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from streamdp.learning.experts.arrays import packed, unpacked
-from streamdp.learning.experts.belief import BROAD, After, Belief
-from streamdp.learning.experts.broad import broad_weights
-from streamdp.learning.experts.curves import MOVES, Curves, first_weights
-from streamdp.learning.experts.distribution import Distribution
-from streamdp.learning.experts.inputs import Regression
-from streamdp.learning.experts.posterior import SIZES
-from streamdp.learning.experts.records import Records
+from streamdp.learning.mixture.arrays import packed, unpacked
+from streamdp.learning.mixture.belief import BROAD, After, Belief
+from streamdp.learning.mixture.broad import broad_weights
+from streamdp.learning.mixture.curves import MOVES, Curves, first_weights
+from streamdp.learning.mixture.distribution import Distribution
+from streamdp.learning.mixture.inputs import Regression
+from streamdp.learning.mixture.posterior import SIZES
+from streamdp.learning.mixture.records import Records
 from streamdp.types import FloatArray, Grid, Json
 
 OTHERS = "other groups"

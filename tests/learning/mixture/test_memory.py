@@ -9,14 +9,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from streamdp.learning.experts.belief import BROAD
-from streamdp.learning.experts.broad import broad_curves
-from streamdp.learning.experts.cuts import EVEN, cuts
-from streamdp.learning.experts.distribution import Distribution
-from streamdp.learning.experts.evidence import Evidence
-from streamdp.learning.experts.memory import LEAST_BROAD, OTHERS, Around, Memory
-from streamdp.learning.experts.other_groups import Shown, together
-from streamdp.learning.experts.past import INPUTS, Past
+from streamdp.learning.mixture.belief import BROAD
+from streamdp.learning.mixture.broad import broad_curves
+from streamdp.learning.mixture.cuts import EVEN, cuts
+from streamdp.learning.mixture.distribution import Distribution
+from streamdp.learning.mixture.evidence import Evidence
+from streamdp.learning.mixture.memory import LEAST_BROAD, OTHERS, Around, Memory
+from streamdp.learning.mixture.other_groups import Shown, together
+from streamdp.learning.mixture.past import INPUTS, Past
 from streamdp.mechanisms.histograms import Histogram
 from streamdp.types import FloatArray, Grid
 

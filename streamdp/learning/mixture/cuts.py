@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamdp.learning.experts.distribution import Distribution
+from streamdp.learning.mixture.distribution import Distribution
 from streamdp.types import FloatArray
 
 EVEN = np.arange(1, 10) / 10.0

@@ -8,11 +8,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from streamdp.learning.experts.belief import After
-from streamdp.learning.experts.evidence import Evidence
-from streamdp.learning.experts.width_of_rank import width_of_rank
+from streamdp.learning.mixture.belief import After
+from streamdp.learning.mixture.evidence import Evidence
+from streamdp.learning.mixture.width_of_rank import width_of_rank
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
-from tests.learning.experts.worlds import DECILES, ROWS, WIDE, batch, kind, run, truth
+from tests.learning.mixture.worlds import DECILES, ROWS, WIDE, batch, kind, run, truth
 
 TAIL = Fraction(9, 10), Fraction(95, 100), Fraction(99, 100)
 NOISE = 40.0

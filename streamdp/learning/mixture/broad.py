@@ -8,8 +8,8 @@ import math
 
 import numpy as np
 
-from streamdp.learning.experts.curves import Curves
-from streamdp.learning.experts.distribution import Distribution
+from streamdp.learning.mixture.curves import Curves
+from streamdp.learning.mixture.distribution import Distribution
 from streamdp.types import FloatArray, Grid
 
 SHIFTS = (-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0)

@@ -13,9 +13,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from streamdp.learning.experts.belief import Belief
-from streamdp.learning.experts.posterior import SIZES, bridge
-from streamdp.learning.experts.records import LEAST_VARIANCE
+from streamdp.learning.mixture.belief import Belief
+from streamdp.learning.mixture.posterior import SIZES, bridge
+from streamdp.learning.mixture.records import LEAST_VARIANCE
 from streamdp.types import FloatArray
 
 PLANS = (

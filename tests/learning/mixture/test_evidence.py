@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from streamdp.learning.experts.distribution import Distribution
-from streamdp.learning.experts.evidence import Evidence
-from streamdp.learning.experts.records import Records
+from streamdp.learning.mixture.distribution import Distribution
+from streamdp.learning.mixture.evidence import Evidence
+from streamdp.learning.mixture.records import Records
 from streamdp.mechanisms.histograms import Histogram
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from streamdp.learning.baselines import Fixed
-from streamdp.learning.experts.memory import Memory
 from streamdp.learning.learner import Counted, Observation
+from streamdp.learning.mixture.memory import Memory
 from streamdp.priors.families import Cauchy
 from streamdp.simulation.comparison import chance
 from streamdp.types import HARDLY_ANY, CellCounts, Grid
-from tests.learning.experts.worlds import (
+from tests.learning.mixture.worlds import (
     BATCH,
     DECILES,
     ROWS,

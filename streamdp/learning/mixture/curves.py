@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamdp.learning.experts.distribution import Distribution, Place
+from streamdp.learning.mixture.distribution import Distribution, Place
 from streamdp.types import FloatArray
 
 _FAR = np.array([0.1, 0.2, 0.4, 0.8, 1.5, 3.0, 6.0])

@@ -17,16 +17,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from streamdp.learning.experts.belief import After, Belief
-from streamdp.learning.experts.broad import broad_curves
-from streamdp.learning.experts.cuts import cut_shares, cuts
-from streamdp.learning.experts.evidence import Evidence
-from streamdp.learning.experts.gradient import Gradient
-from streamdp.learning.experts.memory import Around, Believer, Memory
-from streamdp.learning.experts.other_groups import Shown, together
-from streamdp.learning.experts.past import Past
-from streamdp.learning.experts.stages import foretold
-from streamdp.learning.experts.width_of_rank import REMEMBERED, width_of_rank
 from streamdp.learning.learner import (
     Counted,
     Drawn,
@@ -38,6 +28,16 @@ from streamdp.learning.learner import (
     Smoothed,
     Way,
 )
+from streamdp.learning.mixture.belief import After, Belief
+from streamdp.learning.mixture.broad import broad_curves
+from streamdp.learning.mixture.cuts import cut_shares, cuts
+from streamdp.learning.mixture.evidence import Evidence
+from streamdp.learning.mixture.gradient import Gradient
+from streamdp.learning.mixture.memory import Around, Believer, Memory
+from streamdp.learning.mixture.other_groups import Shown, together
+from streamdp.learning.mixture.past import Past
+from streamdp.learning.mixture.stages import foretold
+from streamdp.learning.mixture.width_of_rank import REMEMBERED, width_of_rank
 from streamdp.mechanisms.histograms import Histogram, Histograms
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
@@ -90,7 +90,7 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
-class ExpertMixture(Learner):
+class BayesianMixture(Learner):
     """Believed distributions, mixed; and how a batch is released.
 
     Args:
@@ -250,11 +250,11 @@ class ExpertMixture(Learner):
                 return each.in_unit(unit)
         return None
 
-    def expecting(self, rows: int) -> ExpertMixture:
+    def expecting(self, rows: int) -> BayesianMixture:
         """The same, for batches of so many records."""
         return replace(self, expected_rows=rows)
 
-    def drawing_all(self) -> ExpertMixture:
+    def drawing_all(self) -> BayesianMixture:
         """The learner with every quantile drawn each time."""
         return replace(self, histograms=())
 

@@ -8,9 +8,9 @@ from typing import Self
 
 import numpy as np
 
-from streamdp.learning.experts.belief import After
-from streamdp.learning.experts.distribution import Distribution, Place
-from streamdp.learning.experts.inputs import Regression
+from streamdp.learning.mixture.belief import After
+from streamdp.learning.mixture.distribution import Distribution, Place
+from streamdp.learning.mixture.inputs import Regression
 from streamdp.types import FloatArray, Json
 
 STEPS = {"usual": 0.05, "of late": 0.3, "last": 1.0}

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamdp.learning.experts.distribution import Distribution
-from streamdp.learning.experts.posterior import bridge
-from streamdp.learning.experts.records import LEAST_VARIANCE, Number, Records
+from streamdp.learning.mixture.distribution import Distribution
+from streamdp.learning.mixture.posterior import bridge
+from streamdp.learning.mixture.records import LEAST_VARIANCE, Number, Records
 from streamdp.mechanisms.histograms import Histogram
 from streamdp.mechanisms.quantile_tree.planning.rank_law import SAMPLES, rank_samples
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
