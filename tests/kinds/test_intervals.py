@@ -10,9 +10,8 @@ import pytest
 
 from streamdp.kinds.quantiles.error_bars import curve
 from streamdp.kinds.quantiles.error_bars.holes import across
-from streamdp.kinds.quantiles.error_bars.intervals import faint, intervals, is_noisy
+from streamdp.kinds.quantiles.error_bars.intervals import faint, intervals, is_noisy, step_of
 from streamdp.kinds.quantiles.error_bars.plausible import plausible
-from streamdp.kinds.quantiles.error_bars.steps import step_of
 from streamdp.kinds.quantiles.rows import smoothed_columns
 from streamdp.kinds.quantiles.section import QuantilesSection
 from streamdp.learning.learner import Smoothed

@@ -11,13 +11,12 @@ counted by themselves, under numbers of groupings behind those of records.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 import numpy as np
 
-from streamdp.backends.sql.by_value import Clip, Clips
 from streamdp.errors import ConfigurationError
 from streamdp.types import (
     CompoundAnswer,
@@ -33,6 +32,56 @@ from streamdp.types import (
     UnitQuery,
 )
 from streamdp.types.tables import MOST_CODES
+
+FARTHEST = 2**31
+"""Cuts beyond are compared as doubles."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """Public ends of a whole number.
+
+    Args:
+        low: Below the first cut.
+        high: At the last cut or above.
+    """
+
+    low: int
+    high: int
+
+    @classmethod
+    def of(cls, axis: Dimension) -> Clip | None:
+        """Ends that leave every whole number in its cell; None without cuts, or with far ones."""
+        cuts = axis.cuts or ()
+        if not cuts or max(map(abs, cuts)) > FARTHEST:
+            return None
+        return cls(math.ceil(cuts[0]) - 1, math.ceil(cuts[-1]))
+
+    @property
+    def digits(self) -> int:
+        """The values there can be, and one more digit for null."""
+        return self.high - self.low + 2
+
+    def sql(self, value: str, whole: str) -> str:
+        """The digit of a whole number, as a number of the type `whole`."""
+        above = f"CAST(least({value}, {self.high}) AS {whole}) - ({self.low})"
+        if self.digits == 3:
+            above = "1"
+        return (
+            f"CASE WHEN {value} > {self.low} THEN {above}"
+            f" WHEN {value} <= {self.low} THEN 0 ELSE {self.digits - 1} END"
+        )
+
+    def cells(self, axis: Dimension) -> IntArray:
+        """Cell of each digit, shape (digits,); that of a null is the size of the axis if none."""
+        values = np.arange(self.low, self.high + 1)
+        null = axis.size if axis.null_cell is None else axis.null_cell
+        return np.append(np.searchsorted(np.array(axis.cuts), values, side="right"), null)
+
+
+Clips = Mapping[int, Clip]
+"""Axes that are counted by value."""
+
 
 ScanQuery = TableQuery | SumQuery | UnitQuery | CompoundQuery
 

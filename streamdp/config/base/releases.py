@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from streamdp.config.base.dialects import Dialect
 from streamdp.config.base.expressions import OfOneRecord, expression
-from streamdp.config.base.rollups import RollupsSection, listed
 from streamdp.config.base.schedules import Schedule
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveRational
@@ -20,6 +27,53 @@ from streamdp.gates.section import GateTerms
 from streamdp.privacy.filters import Measure
 from streamdp.privacy.price import Price
 from streamdp.types import Neighbours, Row
+
+_STEPS = ("day", "week", "month", "quarter", "year")
+_ROLLING = re.compile(r"rolling ([1-9]\d{0,2})d")
+
+
+def _step(text: str) -> str:
+    if text in _STEPS or _ROLLING.fullmatch(text):
+        return text
+    raise ValueError(f"a rollup is of a {', '.join(_STEPS)}, or `rolling 28d` in whole days")
+
+
+RollupStep = Annotated[
+    str,
+    AfterValidator(_step),
+    WithJsonSchema(
+        {"type": "string", "pattern": rf"^({'|'.join(_STEPS)}|rolling [1-9][0-9]{{0,2}}d)$"}
+    ),
+]
+
+
+class RollupsSection(Section):
+    """Rows about whole periods, from the measurements of their batches: they cost nothing."""
+
+    periods: tuple[RollupStep, ...] = Field(
+        min_length=1,
+        description="Periods by the clocks of the time zone of the source's batches: day, week"
+        " (from Monday), month, quarter, year, or `rolling 28d`, which ends at each midnight.",
+        examples=[["week", "month", "rolling 28d"]],
+    )
+    partial: bool = Field(
+        default=False,
+        strict=True,
+        description="Roll up a period of which batches are missing, once a batch behind its end"
+        " was released; the column `missing` tells. A batch that comes late makes a new revision."
+        " Default false: such a period waits until all of its batches were released.",
+    )
+    sinks: tuple[str, ...] | None = Field(
+        default=None,
+        description="Names of the sinks that get the rows. Default: the sinks of the release.",
+        examples=[["weekly"]],
+    )
+
+
+def listed(value: Any) -> Any:
+    """A list of periods alone, as the section."""
+    return {"periods": value} if isinstance(value, list | tuple) else value
+
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,62}$")]
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 
 import numpy as np
 
 from streamdp.errors import ConfigurationError
 from streamdp.kinds.study import Step, Stream, Study, Trace
+from streamdp.kinds.workload.accuracy import shares
 from streamdp.kinds.workload.build import dimensions, items
 from streamdp.kinds.workload.fitting.distribution import MOST_CELLS
 from streamdp.kinds.workload.fitting.fitted import Fitting
@@ -18,8 +19,51 @@ from streamdp.kinds.workload.fitting.refit import Measurement
 from streamdp.kinds.workload.fitting.state import from_json, to_json
 from streamdp.kinds.workload.kind import WorkloadPlan, WorkloadRelease
 from streamdp.kinds.workload.section import WorkloadSection
-from streamdp.kinds.workload.synthetic import LENGTH, NAMES, tables
 from streamdp.types import Batch, FloatArray, IntArray, Json, Outcome, Plan, TableCounts
+
+NAMES = ("stable", "drifting", "shifted", "relabelled")
+
+LENGTH = 60
+
+DRIFT = 0.05
+"""Steps of the logarithm of a cell's share, on each axis, from batch to batch."""
+
+
+def tables(
+    name: str, sizes: Sequence[int], rows: int, seed: int, length: int
+) -> Iterator[IntArray]:
+    """Exact tables of the batches of a stream.
+
+    Args:
+        name: One of `NAMES`.
+        sizes: Of the axes.
+        rows: Expected in a batch; there are Poisson(rows).
+        seed: Of the chance; nothing that it draws is released.
+        length: How many batches.
+    """
+    chance = np.random.default_rng([seed, 3])
+    known = shares(sizes)
+    for number in range(length):
+        if name == "drifting":
+            known = _drifted(known, chance)
+        if name == "relabelled" or (name == "shifted" and number == length // 2):
+            known = _relabelled(known, chance)
+        counts = chance.multinomial(chance.poisson(rows), known.reshape(-1))
+        yield counts.reshape(known.shape).astype(np.int64)
+
+
+def _drifted(known: FloatArray, chance: np.random.Generator) -> FloatArray:
+    for axis, size in enumerate(known.shape):
+        shape = [size if place == axis else 1 for place in range(known.ndim)]
+        known = known * np.exp(chance.normal(0.0, DRIFT, size)).reshape(shape)
+    return np.asarray(known / known.sum())
+
+
+def _relabelled(known: FloatArray, chance: np.random.Generator) -> FloatArray:
+    for axis, size in enumerate(known.shape):
+        known = np.take(known, chance.permutation(size), axis=axis)
+    return known
+
 
 FIRST = 946_857_600
 """2000-01-03, a Monday: when the first batch begins; each is a day."""

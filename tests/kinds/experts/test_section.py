@@ -7,9 +7,9 @@ import pytest
 from streamdp.backends.duckdb.records import backend_of_records
 from streamdp.config import load
 from streamdp.errors import ConfigurationError, SourceError
-from streamdp.kinds.experts.accuracy import Regret
 from streamdp.kinds.experts.kind import Experts
 from streamdp.kinds.experts.losses import Actions, Rules
+from streamdp.kinds.experts.spec import Regret
 from streamdp.wiring.kinds import release_kind
 from tests.kinds.experts.worlds import BATCH
 

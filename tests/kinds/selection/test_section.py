@@ -8,9 +8,9 @@ import pytest
 
 from streamdp.config import load
 from streamdp.errors import ConfigurationError
-from streamdp.kinds.selection.accuracy import Shortfall
 from streamdp.kinds.selection.candidates import Conditions, ThresholdRules
 from streamdp.kinds.selection.kind import Selection
+from streamdp.kinds.selection.spec import Shortfall
 from streamdp.types import Batch, ReleaseKind
 from streamdp.wiring.kinds import release_kind
 

@@ -13,8 +13,7 @@ from streamdp.kinds.spec import BuildContext
 from streamdp.kinds.workload.accuracy import AverageError
 from streamdp.kinds.workload.build import build
 from streamdp.kinds.workload.section import WorkloadSection
-from streamdp.kinds.workload.study import WorkloadStudy
-from streamdp.kinds.workload.synthetic import NAMES
+from streamdp.kinds.workload.study import NAMES, WorkloadStudy
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.simulation.replay import replay
 

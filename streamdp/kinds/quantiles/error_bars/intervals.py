@@ -23,6 +23,7 @@ References:
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -33,13 +34,35 @@ from streamdp.kinds.quantiles.bands import band
 from streamdp.kinds.quantiles.error_bars.curve import Lay, lay, through
 from streamdp.kinds.quantiles.error_bars.holes import FAR, across
 from streamdp.kinds.quantiles.error_bars.plausible import plausible
-from streamdp.kinds.quantiles.error_bars.steps import step_of
 from streamdp.mechanisms.quantile_tree.planning.accuracy import Believed
 from streamdp.mechanisms.quantile_tree.planning.rank_law import SAMPLES, rank_samples, uniforms
 from streamdp.mechanisms.quantile_tree.pulls import off_atoms, outside
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
-from streamdp.types import FloatArray
+from streamdp.types import FloatArray, IntArray
+
+CHANCE = 1e-3
+"""Most that the probability of so many multiples may be, had the column no step."""
+
+
+def step_of(cells: IntArray) -> int:
+    """Cells between values that records have, 1 unless released cells show more.
+
+    The least probable step is taken, of all that divide two of the cells.
+    """
+    distinct = np.unique(cells[cells != 0])
+    found, least = 1, math.log(CHANCE)
+    if len(distinct) < 3:
+        return found
+    divisors = np.unique(np.gcd.outer(distinct, distinct)[np.triu_indices(len(distinct), 1)])
+    for step in divisors[divisors > 1].tolist():
+        count = int((distinct % step == 0).sum())
+        ways = math.comb(len(distinct), count) * len(divisors)
+        chance = math.log(ways) - count * math.log(step)
+        if count > 2 and chance < least:
+            found, least = step, chance
+    return found
+
 
 LEVEL = 0.95
 """Share of intervals that hold the batch's true quantile."""
