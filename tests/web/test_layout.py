@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from streamdp.cli import cli
 from tests.crash.home import Home
 from tests.web.chromium import CHROMIUM, serving
 from tests.web.layout import faults
@@ -95,6 +97,19 @@ def address(store: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
+def reports(store: Path) -> list[str]:
+    """Addresses of reports of groups and of tables, as files."""
+    found = []
+    for job in ("airports", "traffic"):
+        file = store.with_name(f"{job}.html")
+        words = ["report", job, "--period", "week", "-c", str(store.with_name("config.yaml"))]
+        result = CliRunner().invoke(cli, [*words, "-o", str(file)], catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        found.append(file.as_uri())
+    return found
+
+
+@pytest.fixture(scope="module")
 def page() -> Iterator[Page]:
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
@@ -104,13 +119,13 @@ def page() -> Iterator[Page]:
             yield page
 
 
-def test_pages_lie_well_and_are_readable(page: Page, address: str) -> None:
+def test_pages_lie_well_and_are_readable(page: Page, address: str, reports: list[str]) -> None:
     """At three widths no fault of layout; in light and dark nothing serious by axe-core."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is missing")
     found: list[object] = []
     schemes: tuple[tuple[int, Literal["light", "dark"]], ...] = ((1280, "light"), (390, "dark"))
-    for path in PAGES:
-        answer = page.goto(address + path)
+    for path in (*PAGES, *reports):
+        answer = page.goto(path if path in reports else address + path)
         assert answer is not None
         assert answer.ok, path
         for width in WIDTHS:

@@ -350,12 +350,17 @@ def _showing(
         return
     growing = configuration.sources[section.source].is_growing()
     yield (
-        f"Protected is each {meaning['unit']}. All numbers, changes and pictures follow from the"
-        f" {'releases' if len(releases) > 1 else 'release'}: that tells no more of any one than"
-        " they do, and the bound is the same whoever reads it, a customer, a competitor or the"
-        f" public. {_bound(releases, meaning['neighbours'], growing=growing, whole=not left_out)}"
-        " Earlier releases, which changes and smoothed values follow from, and gates, lost charges"
-        f" and other jobs of {section.source} come on top: `streamdp statement` has the sum."
+        "That is for you to decide, by three things: by the bound below, which is the same whoever"
+        " reads it, a customer, a competitor or the public; by the names below, which are not"
+        " protected; and by the figures themselves, for what is true of everybody is shown."
+    )
+    bound = _bound(releases, meaning["neighbours"], growing=growing, whole=not left_out)
+    yield (
+        f"Protected is each {meaning['unit']}. All numbers, changes and pictures follow from"
+        f" releases that were made, and tell no more of any one than these do. {bound} Earlier"
+        " releases, which changes and smoothed values follow from, and gates, lost charges and"
+        f" other jobs of {section.source} come on top: `streamdp statement` has the sum, and what"
+        " it assumes."
     )
     of_units = configuration.privacy.unit.column is not None
     finder = section.groups_from and configuration.releases.get(section.groups_from.job)
@@ -366,10 +371,6 @@ def _showing(
         f" as they were configured, names of batches and files, and that they exist.{found}"
     )
     yield f"Not promised: {NOT_PROMISED}"
-    yield (
-        "Whether it may be shown is decided by that bound, by those names, and by whether the"
-        " figures themselves may be known: what is true of everybody is shown."
-    )
 
 
 def _bound(releases: Sequence[Release], neighbours: str, *, growing: bool, whole: bool) -> str:
