@@ -96,6 +96,16 @@ def test_files_are_reported_where_they_were_released(home: Home) -> None:
     assert [sorted(names) for names in told] == [["a", "b", "z"], ["0"]]
 
 
+def test_periods_are_those_of_the_batches_clocks(home: Home) -> None:
+    """A day that begins in Berlin is that day's report, though UTC still has the day before."""
+    path = home.path / "config.yaml"
+    start = "start: 2023-11-15"
+    path.write_text(path.read_text().replace(start, f"timezone: Europe/Berlin, {start}"))
+    live(home, EventLog())
+    assert written(home) == NAMES
+    assert "# daily: Wednesday 15 November 2023" in (home.path / "told" / NAMES[2]).read_text()
+
+
 def test_batches_that_grow_lie_in_no_period(home: Home) -> None:
     """All begin with the first record: refused, with what to type."""
     path = home.path / "config.yaml"

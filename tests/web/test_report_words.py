@@ -71,6 +71,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with nineteen days of deciles, counts by groups, keys and choices, released."""
     folder = tmp_path_factory.mktemp("told")
     text = DEMO.read_text().replace("end: 2014-01-01", "end: 2013-01-20")
+    text = re.sub(r"^ +measured_in:.*\n", "", text, flags=re.MULTILINE)
+    text = text.replace("    resolution: 1 ", f"    measured_in: {UNIT}\n    resolution: 1 ")
     text = text.replace("batch: 0.3 ", f"{CAPS} ").replace("\nsinks:", f"{MORE}\nsinks:")
     (folder / "config.yaml").write_text(text)
     with pytest.MonkeyPatch.context() as patch:
@@ -154,7 +156,7 @@ def test_a_change_of_counts_is_that_of_totals_and_claims_no_sureness(
     halves = [(each["upper"] - each["lower"]) / 2 for each in (now, then)]
     assert (high - low) / 2 == pytest.approx(math.hypot(halves[0] / 6, halves[1] / 7))
     assert (jfk.differ, jfk.rose) == (None, None)
-    assert "means of a batch" in told(configuration, "traffic").words.about_changes
+    assert "means of a day" in told(configuration, "traffic").words.about_changes
     for words in (found.words, told(configuration, "traffic").words):
         said = " ".join((words.headline, *words.changed))
         assert "in 100" not in said

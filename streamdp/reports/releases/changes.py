@@ -100,6 +100,7 @@ class Comparison:
         all_deciles: How all deciles of a group moved together, by its name.
         headline: The row that says most; None if it is none of the rows.
         earlier: Values of that row in periods before, the last first.
+        each: What one batch is, in a word.
         left_out: Groups that were not compared, because there are too many.
         why: The reason why there are no rows.
     """
@@ -113,6 +114,7 @@ class Comparison:
     all_deciles: Mapping[str, Moved] = field(default_factory=dict)
     headline: PeriodRow | None = None
     earlier: tuple[float, ...] = ()
+    each: str = "batch"
     left_out: int = 0
     why: str = ""
 
@@ -168,6 +170,7 @@ def comparison(
         len(compared.places_before),
         tuple(rows),
         dict(compared.all_deciles()),
+        each=_each(newest),
         left_out=max(len(measured.groups) - MOST_GROUPS, 0),
     )
     asked = configuration.releases[job].headline
@@ -229,12 +232,19 @@ def since_before(
         return ""
     if row is None or row.moved is None:
         return ""
-    many = "a batch " if row.adds_up and len(periods[0]) != len(periods[1]) else ""
-    said = change_said(f"{many}{row.name}", *row.moved.by, row.unit, row.moved.differ)
+    unlike = row.adds_up and len(periods[0]) != len(periods[1])
+    name = f"{row.name} a {_each(newest)}" if unlike else row.name
+    said = change_said(name, *row.moved.by, row.unit, row.moved.differ)
     said = f"{in_words(period.since, step, zone)} beside the {step} before: {said}"
     if row.moved.differ is not None and row.moved.rose is not None:
         said += f"; {sureness(row.moved.differ, row.moved.rose)}"
     return f"{said[:1].upper()}{said[1:]}."
+
+
+def _each(release: Release) -> str:
+    """What the batch of a release is, in a word."""
+    long = (release.window_end or 0) - (release.window_start or 0)
+    return {DAY: "day", HOUR: "hour"}.get(long, "batch")
 
 
 def _read(database: Database, job: str, since: int, until: int) -> tuple[MeasuredRelease, ...]:

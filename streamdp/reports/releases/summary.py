@@ -126,7 +126,7 @@ def _of_period(compared: Comparison | None, title: str) -> str:
     row = compared.headline
     of = f" {row.unit}" if row.unit else ""
     value, low, high = amounts(*row.value)
-    name = f"{row.name} a batch" if row.adds_up and compared.per_batch else row.name
+    name = f"{row.name} a {compared.each}" if row.adds_up and compared.per_batch else row.name
     said = f"{_capital(title)}: {name} {value}{of} ({low} to {high})"
     if row.moved is not None:
         by = change_said("", *row.moved.by, row.unit, row.moved.differ).strip(": ")
@@ -193,7 +193,7 @@ def _choices(whole: Picture, title: str) -> str:
     first, *rest = [f"{choice} in {count}" for choice, count in found.most_common(3)] or ["none"]
     said = f"{_capital(title)}: as {' and '.join(names)} was chosen {first}"
     then = f", then {', '.join(rest)}" if rest else ""
-    return f"{said} of {_batches(len(whole.batches))}{then}."
+    return f"{said} of {_many(len(whole.batches), 'batch')}{then}."
 
 
 def _largest_share(newest: Release, whole: Picture) -> str:
@@ -291,9 +291,9 @@ def _about_changes(compared: Comparison | None) -> str:
         return f"Nothing was released in the {compared.step} before."
     if not compared.rows:
         return "What this job releases does not add up over batches, so periods are not compared."
-    said = f"{_batches(compared.batches)} against {_batches(compared.batches_before)}."
+    said = f"{_many(compared.batches, compared.each)} against {compared.batches_before}."
     if compared.per_batch and any(row.adds_up for row in compared.rows):
-        said += " Counts and sums are means of a batch, for there are not as many batches."
+        said += f" Counts and sums are means of a {compared.each}: there are not as many."
     if any(row.adds_up for row in compared.rows):
         said += (
             " Ranges of counts and sums are those of the noise: how sure it is that what makes"
@@ -304,8 +304,10 @@ def _about_changes(compared: Comparison | None) -> str:
     return said
 
 
-def _batches(count: int) -> str:
-    return "1 batch" if count == 1 else f"{count} batches"
+def _many(count: int, each: str) -> str:
+    if count == 1:
+        return f"1 {each}"
+    return f"{count} batches" if each == "batch" else f"{count} {each}s"
 
 
 def _cost(
