@@ -3,7 +3,7 @@
 python -m tests.benchmarks.storage [--quick] [--json] [--releases N]
 
 The first releases are those of the demonstration; further ones repeat the last of them through the
-store's own transactions, with its rows, event and learned state, on days of their own.
+store's own transactions, with its rows, event, measurements and state, on days of their own.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from streamdp.privacy.entropy import OperatingSystemEntropy
 from streamdp.store.backup import backup
 from streamdp.store.database import connect_to_read
 from streamdp.store.ledger.events import Events
+from streamdp.store.measurements import measurements_of
 from streamdp.store.sqlite import SqliteStore
 from streamdp.store.verified_open import verify
 from streamdp.types import Batch, Charge, Learned
@@ -58,6 +59,7 @@ def _repeat(store: SqliteStore, count: int) -> None:
     assert last is not None
     assert last.window_start is not None
     assert learned is not None
+    measured = measurements_of(store.database, "air_time", last.id).measurements
     row = store.database.execute(
         "SELECT event, epsilon_nano, rho_nano FROM ledger WHERE purpose = 'reserve'"
         " ORDER BY seq DESC"
@@ -72,7 +74,7 @@ def _repeat(store: SqliteStore, count: int) -> None:
             last, id=f"{number:024x}", batch=batch.key, window_start=start, window_end=start + DAY
         )
         after = Learned(learned.version + number, learned.signature, learned.state)
-        store.commit(reservation, release, after, [])
+        store.commit(reservation, release, after, [], measured)
 
 
 def _measured(kind: str, releases: int) -> Row:
