@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from streamdp.reports.charts.frame import colours
 from streamdp.reports.charts.own import OwnChart, own_charts
 from streamdp.reports.charts.panels import Panel, panels
+from streamdp.reports.releases.ahead import ahead
 from streamdp.reports.releases.happenings import Happenings, happenings
-from streamdp.reports.releases.series import Line, Picture, picture
+from streamdp.reports.releases.series import Ahead, Line, Picture, picture
 from streamdp.store import rollups
 from streamdp.store.reading.browse import Stretch, newest_releases, sampled_releases
 from streamdp.types import Json, Release, Row
@@ -143,6 +144,8 @@ def _read(view: View, job: str, what: Wanted) -> Drawing:
     else:
         releases, every = newest_releases(view.database, job, int(what.last), what.stretch), 1
     whole = picture(releases, view.columns(job))
+    if not per and what.stretch == Stretch() and releases:
+        whole = replace(whole, ahead=_ahead(view, job, whole))
     parts = whole.parts()
     part = what.part if what.part in parts else next(iter(parts), "")
     whole = whole.part(part) if part else whole
@@ -161,6 +164,16 @@ def _read(view: View, job: str, what: Wanted) -> Drawing:
         per,
         steps,
     )
+
+
+def _ahead(view: View, job: str, whole: Picture) -> tuple[Ahead, ...]:
+    """What is usual for the next batch: computed once for each newest release."""
+
+    def compute() -> tuple[Ahead, ...]:
+        recent = newest_releases(view.database, job, 1)
+        return ahead(view.configuration, view.database, job, recent, whole)
+
+    return view.reader.once(("ahead", job), whole.ids[-1], compute)
 
 
 def _rolled_up(view: View, job: str, step: str, what: Wanted) -> tuple[Release, ...]:

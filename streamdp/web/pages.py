@@ -111,6 +111,7 @@ def show_job(request: Request, view: View) -> Response:
         stretches=STRETCHES,
         newest=newest,
         standing_out=tables.standing_out(newest),
+        usual=tables.usual_next(drawing.whole),
         crossed=tables.crossed(drawing.whole, order) if drawing.whole.times else None,
         table=table,
         order=order,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from streamdp.reports.releases.headline import compared, digits_of
+from streamdp.reports.releases.headline import compared, digits_of, rounded
 from streamdp.reports.releases.series import MEASURED, Line, Picture, Series, shown
 from streamdp.types import Json
 from streamdp.web.http.parameters import Parameters
@@ -229,6 +229,18 @@ def standing_out(found: Sequence[Newest]) -> list[str]:
                 of = names[0].usual.removeprefix(f"{where} all of ").partition(" (")[0]
                 said.append(f"{title}{', '.join(shown)}{more} {where} all of {of}")
     return said
+
+
+def usual_next(picture: Picture) -> str:
+    """Where the medians of the next batch are expected, in words."""
+    said = []
+    for each in picture.series:
+        found = picture.expected().get(each.name)
+        if found is not None:
+            ends = (found.lower, found.upper)
+            reach = f"{rounded(found.lower, ends)} to {rounded(found.upper, ends)}"
+            said.append(f"{picture.called(each)} {reach}")
+    return ", ".join(said)
 
 
 def _of_bar(names: Sequence[str], bar: Bar, column: str) -> Json:

@@ -152,9 +152,15 @@ class Across:
         return self.scale(place)
 
 
+AHEAD = 40
+"""One part in so many of an axis is at least left for the next batch."""
+
+
 def across_of(picture: Picture, frame: Frame = WIDE) -> Across:
     """The axis of a picture; a single place is in its middle."""
     low, high = picture.times[0], picture.times[-1]
+    for each in picture.expected().values():
+        high = max(each.at, high + (high - low) // AHEAD)
     if low == high:
         room = 43_200 if picture.axis == "time" else 1
         low, high = low - room, high + room

@@ -98,13 +98,14 @@ def fan(
     across = across_of(picture, frame)
     up = spanning(reach or picture.reach(), frame.ground, frame.top)
     parts = [*axes(across, up, frame), *_shades(shades, across, frame)]
+    middle = ordered[len(ordered) // 2]
+    parts += _ahead(picture, middle, across, up)
     parts.append('<g class="series c0">')
     for low, high in zip(range(len(best) // 2), range(len(best) - 1, 0, -1), strict=False):
         between = Line("", best[low].values, best[low].values, best[high].values)
         parts.append(f"<g><title>{escape(f'{names[low]} to {names[high]}')}</title>")
         parts += [*_band(picture.times, between, across, up), "</g>"]
     parts.append("</g>")
-    middle = ordered[len(ordered) // 2]
     if len(ordered) % 2:
         line = best[len(best) // 2]
         parts.append(f'<g class="series c1"><title>{escape(picture.called(middle))}</title>')
@@ -117,6 +118,18 @@ def fan(
     ]
     parts += [*_flags(picture, [middle], across, up), *_names(ends, up, frame)]
     return Drawn((*parts, *_marks(marks, across, frame)), frame.wide, frame.high, across)
+
+
+def _ahead(picture: Picture, series: Series, across: Across, up: Scale) -> Iterator[str]:
+    """A faint band behind the last batch: where the next is expected."""
+    each = picture.expected().get(series.key or series.name)
+    if each is not None:
+        left, right = across(picture.times[-1]) + 1, across.scale.end
+        low, high = up.within(each.lower), up.within(each.upper)
+        said = f"{picture.called(series)}, usual for the next: {each.lower:.4g} to {each.upper:.4g}"
+        yield f'<g class="series c1"><title>{escape(said)}</title>'
+        path = f"M{left:.1f} {low:.1f}H{right:.1f}V{high:.1f}H{left:.1f}z"
+        yield f'<path class="ahead" d="{path}"/></g>'
 
 
 def breaks(times: Sequence[int]) -> frozenset[int]:

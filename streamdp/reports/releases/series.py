@@ -102,6 +102,25 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
+class Ahead:
+    """Where a row of the next batch is expected.
+
+    Args:
+        key: Name of its series in the whole picture.
+        at: Where the batch lies.
+        value: What is expected.
+        lower: From where.
+        upper: To where, 95 times in 100.
+    """
+
+    key: str
+    at: int
+    value: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, slots=True)
 class Picture:
     """All series of a job over a stretch of time, oldest first.
 
@@ -113,6 +132,7 @@ class Picture:
         columns: Of the rows.
         axis: What `times` are.
         said: What places go by, in words, where that is not the windows of batches.
+        ahead: What is expected of the next batch.
     """
 
     times: tuple[int, ...]
@@ -122,6 +142,7 @@ class Picture:
     columns: tuple[Column, ...]
     axis: Axis = "time"
     said: str = ""
+    ahead: tuple[Ahead, ...] = ()
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -141,6 +162,11 @@ class Picture:
             return ""
         said = dict(zip(self.labels, series.labels, strict=False))
         return drawn.unit_of(said.get(MEASURED[0]))
+
+    def expected(self) -> dict[str, Ahead]:
+        """What is expected of its series in the next batch, by their keys."""
+        keys = {each.key or each.name for each in self.series}
+        return {each.key: each for each in self.ahead if each.key in keys}
 
     def is_flagged(self) -> bool:
         """Whether anything of it is flagged."""
