@@ -140,7 +140,8 @@ def _moved(view: View, job: str, recent: Sequence[Release]) -> str:
     def compute() -> str:
         return since_before(*_of(view), job, recent[-1], _recent(view, job, recent))
 
-    return view.reader.once(("moved", job), recent[-1].id, compute)
+    state = (recent[-1].id, id(view.configuration))
+    return view.reader.once(("moved", job), state, compute)
 
 
 def _errors(release: Release, declared: Sequence[Column]) -> dict[str, str]:

@@ -207,7 +207,8 @@ def since_before(
     series = headline_series(whole, configuration.releases[job].headline)
     end = newest.window_end or moment_of(newest) + DAY
     long = DAY if newest.window_start is None else end - newest.window_start
-    step: Step = "week" if long == DAY else "day" if long < DAY else "month"
+    is_day = abs(long - DAY) <= HOUR
+    step: Step = "week" if is_day else "day" if long < DAY else "month"
     zone = configuration.sources[configuration.releases[job].source].zone
     period = holding(step, end - 1, zone)
     if end < period.until:
@@ -242,9 +243,11 @@ def since_before(
 
 
 def _each(release: Release) -> str:
-    """What the batch of a release is, in a word."""
+    """What the batch of a release is, in a word: where clocks change, a day has 23 or 25 hours."""
     long = (release.window_end or 0) - (release.window_start or 0)
-    return {DAY: "day", HOUR: "hour"}.get(long, "batch")
+    if abs(long - DAY) <= HOUR:
+        return "day"
+    return "hour" if long == HOUR else "batch"
 
 
 def _read(database: Database, job: str, since: int, until: int) -> tuple[MeasuredRelease, ...]:
