@@ -19,7 +19,7 @@ from streamdp.config.model import Configuration
 from streamdp.config.wording import advice, wording
 from streamdp.disk import read_text
 from streamdp.errors import ConfigurationError
-from streamdp.gates.tests.section import TESTS
+from streamdp.gates.questions.section import TESTS
 from streamdp.objects.address import is_address
 from streamdp.sinks.section import SINKS
 

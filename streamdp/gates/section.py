@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from streamdp.config.base.schedules import Schedule
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveDuration, PositiveRational, Rational
-from streamdp.gates.tests.section import AnyTest
+from streamdp.gates.questions.section import AnyTest
 from streamdp.privacy.filters import LARGEST_PRICE
 
 

@@ -12,8 +12,8 @@ from streamdp.config.model import Configuration
 from streamdp.engine.gate import Gate as EngineGate
 from streamdp.engine.job import Job
 from streamdp.errors import ConfigurationError
+from streamdp.gates.questions.section import Asked, Tested, quantiles_of
 from streamdp.gates.section import Gate
-from streamdp.gates.tests.section import Asked, Tested, quantiles_of
 from streamdp.kinds.spec import CountTable
 from streamdp.types import Backend, CellQuery, Grid, TableQuery, UnitBound, with_bound
 from streamdp.wiring.kinds import spec_of

@@ -12,9 +12,9 @@ import pytest
 from streamdp.engine.gate import Gate
 from streamdp.engine.job import Job
 from streamdp.gates.question import Around
+from streamdp.gates.questions.drift import Drift
+from streamdp.gates.questions.growth import Growth
 from streamdp.gates.run import ThresholdingGate
-from streamdp.gates.tests.drift import Drift
-from streamdp.gates.tests.growth import Growth
 from streamdp.mechanisms.sparse_vector.thresholding import Thresholding
 from streamdp.privacy.filters import Caps
 from streamdp.sources.windows import DAY

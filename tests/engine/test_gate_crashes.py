@@ -12,8 +12,8 @@ from unittest.mock import patch
 import pytest
 
 from streamdp.engine.gate import Gate
+from streamdp.gates.questions.growth import Growth
 from streamdp.gates.run import ThresholdingGate
-from streamdp.gates.tests.growth import Growth
 from streamdp.mechanisms.sparse_vector.thresholding import Thresholding
 from streamdp.store.database import connect_to_read
 from streamdp.store.sqlite import SqliteStore

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamdp.gates.question import Around, Question
+from streamdp.gates.questions.drift import Drift
+from streamdp.gates.questions.growth import Growth
+from streamdp.gates.questions.threshold import Threshold
 from streamdp.gates.run import ThresholdingGate
-from streamdp.gates.tests.drift import Drift
-from streamdp.gates.tests.growth import Growth
-from streamdp.gates.tests.threshold import Threshold
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.mechanisms.sparse_vector.drift import Tolerance
 from streamdp.mechanisms.sparse_vector.thresholding import Chance, Terms, Thresholding

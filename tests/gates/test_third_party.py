@@ -8,14 +8,14 @@ import pytest
 from streamdp import wiring
 from streamdp.config import load
 from streamdp.errors import ConfigurationError
-from streamdp.gates.tests.growth import GrowthTest
-from streamdp.gates.tests.section import TESTS
+from streamdp.gates.questions.growth import GrowthTest
+from streamdp.gates.questions.section import TESTS
 
 DEMO = Path(__file__).parents[2] / "config.yaml"
 MODULE = '''
 from fractions import Fraction
 from typing import Literal
-from streamdp.gates.tests.section import TestSection
+from streamdp.gates.questions.section import TestSection
 from streamdp.mechanisms.sparse_vector.drift import rows
 
 class Full:

@@ -20,8 +20,8 @@ import pytest
 from streamdp.engine.gate import Gate, Gatekeeper
 from streamdp.engine.protocols import Store
 from streamdp.engine.release import EngineContext
+from streamdp.gates.questions.growth import Growth
 from streamdp.gates.run import ThresholdingGate
-from streamdp.gates.tests.growth import Growth
 from streamdp.mechanisms.sparse_vector.thresholding import Thresholding
 from streamdp.privacy.entropy import OperatingSystemEntropy
 from streamdp.sources.windows import DAY, WindowSource

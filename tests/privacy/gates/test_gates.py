@@ -10,8 +10,8 @@ from unittest.mock import patch
 import pytest
 from scipy.stats import binom
 
+from streamdp.gates.questions.growth import Growth
 from streamdp.gates.run import ThresholdingGate
-from streamdp.gates.tests.growth import Growth
 from streamdp.mechanisms.sparse_vector import thresholding
 from streamdp.mechanisms.sparse_vector.above_threshold import AboveThreshold
 from streamdp.mechanisms.sparse_vector.sampling import Sampling

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from streamdp.config.base.values import Rational
 from streamdp.gates.question import Question
-from streamdp.gates.tests.section import (
+from streamdp.gates.questions.section import (
     Asks,
     Rules,
     Tested,

@@ -11,7 +11,7 @@ from pydantic import Field, field_validator
 from streamdp.config.base.values import Rational
 from streamdp.errors import ConfigurationError
 from streamdp.gates.question import Question
-from streamdp.gates.tests.section import Tested, TestSection
+from streamdp.gates.questions.section import Tested, TestSection
 
 ENTRY_POINTS = "streamdp.tests"
 """Group of entry points of custom tests: `factory(grid, epsilon, **options)` makes a `Question`."""

@@ -13,7 +13,7 @@ from pydantic import Field, field_validator, model_validator
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveRational, Rational
 from streamdp.gates.question import Question
-from streamdp.gates.tests.section import (
+from streamdp.gates.questions.section import (
     Asks,
     Found,
     Scored,

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveRational, Rational
 from streamdp.gates.question import Around, Question, Test
-from streamdp.gates.tests.section import (
+from streamdp.gates.questions.section import (
     Found,
     Tables,
     Tested,

@@ -13,7 +13,7 @@ from streamdp.config.base.expressions import OfOneRecord
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveRational, Rational
 from streamdp.gates.question import Around, Question
-from streamdp.gates.tests.section import (
+from streamdp.gates.questions.section import (
     Asks,
     Found,
     Tables,
