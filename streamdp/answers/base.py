@@ -21,6 +21,9 @@ _ROUNDS = 1
 _TAIL = np.array([0.01, 0.03, 0.1, 0.2, 0.35, 0.6, 1.0, 2.0, 4.0])
 _INSIDE = 1e-6
 
+_OUTER, _FALL = 3, 0.8
+"""Cuts on a side whose density goes on beyond them, and how fast it falls over that density."""
+
 TRUST = 0.5
 """Part of a tail's mass by which the base's must be off for the batch's own tail to count half."""
 
@@ -109,19 +112,27 @@ def beside(base: Base, batch: Shares, places: FloatArray) -> FloatArray:
 
 
 def alone(batch: Shares, cells: FloatArray) -> FloatArray:
-    """The distribution function of a batch: linear between its cuts, exponential beyond them."""
+    """The distribution function of a batch: linear between its cuts, exponential beyond them.
+
+    The density beyond an outermost cut goes on from that between the cuts beside it, a little less.
+    """
     order = np.argsort(batch.cells, kind="stable")
     cuts, first = np.unique(batch.cells[order], return_index=True)
     shares = np.clip(np.maximum.accumulate(batch.shares[order]), 0.005, 0.995)[first]
     found = np.interp(cells, cuts, shares)
-    span = max(float(cuts[-1] - cuts[0]), 1.0)
-    density = max(float(shares[-1] - shares[0]), 0.05) / span
     below, above = cells < cuts[0], cells > cuts[-1]
     low, high = shares[0], 1.0 - shares[-1]
-    found[below] = low * np.exp(np.maximum((cells[below] - cuts[0]) * density / low, -40.0) / 2)
-    fall = np.exp(np.maximum((cuts[-1] - cells[above]) * density / high, -40.0) / 2)
+    fall = np.exp(_exponent(cells[below] - cuts[0], cuts[:_OUTER], shares[:_OUTER], low))
+    found[below] = low * fall
+    fall = np.exp(_exponent(cuts[-1] - cells[above], cuts[-_OUTER:], shares[-_OUTER:], high))
     found[above] = 1.0 - high * fall
     return np.asarray(found)
+
+
+def _exponent(beyond: FloatArray, cuts: FloatArray, shares: FloatArray, mass: float) -> FloatArray:
+    """Logarithm of the part of a tail's mass that lies farther out than cells beyond its cut."""
+    density = max(float(shares[-1] - shares[0]), 0.03) / max(float(cuts[-1] - cuts[0]), 1.0)
+    return np.asarray(np.maximum(_FALL * density / mass * beyond, -40.0))
 
 
 def _increasing(shares: FloatArray) -> FloatArray:

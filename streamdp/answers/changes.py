@@ -5,9 +5,9 @@ towards other days, for what is moved towards them shows a change too small. D(x
 the later period up to x, less that of the earlier one. Its variance has
 
 - the noise of counts, and what lies between cuts: all there is where records are asked about;
-- sum of w_s·w_t·k(s, t) with the fast kernel and the batch's own, times u(1 - u), where the process
-  is: days that are alike differ by as much. It is at least the variance that the batches of each
-  period show among themselves.
+- sum of w_s·w_t·k(s, t) with the fast kernel and the batch's own, times D(u, u), and that of chance
+  records, where the process is: days that are alike differ by as much. It is at least the variance
+  that the batches of each period show among themselves.
 
 A shift by a moves the share at x by -a·f(x), with f the density: its estimate weighs all deciles
 by their precision (generalized least squares).
@@ -22,7 +22,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from streamdp.answers.base import Base, beside
-from streamdp.answers.regression import History, Scales, bridge, gap, kernels
+from streamdp.answers.regression import History, Scales, bridge, deviation, gap, kernels
 from streamdp.types import FloatArray, IntArray
 
 DECILES = np.arange(1, 10) / 10.0
@@ -171,15 +171,16 @@ def _moved(
             noise += each**2 * hats @ batch.noise @ hats.T
             ends = np.concatenate(([0.0], np.sort(cuts), [1.0]))
             above = np.searchsorted(ends, at).clip(1, len(ends) - 1)
-            free = scales[2] + scales[3] + scales[4] + 1.0 / history.sizes[place]
+            free = scales.rough * sum(scales.kernels[2:]) + 1.0 / history.sizes[place]
             noise += np.diag(each**2 * free * gap(ends[above - 1], at, ends[above]))
     noise += np.diag(np.full(len(at), 1e-10))
     when = np.concatenate((history.at[one], history.at[other]))
     weight = np.concatenate(weights)
-    own = 1.0 / np.concatenate((history.sizes[one], history.sizes[other]))
     _, _, fast, _, same = kernels(when, when)
-    among = float(weight @ (scales[2] * fast + (scales[4] * same + np.diag(own))) @ weight)
-    return moved, noise, noise + bridge(at, at) * among, days
+    alike = float(weight @ (scales.kernels[2] * fast + scales.kernels[4] * same) @ weight)
+    chance = float(weight**2 @ (1.0 / np.concatenate((history.sizes[one], history.sizes[other]))))
+    process = alike * deviation(at, at, scales.rough) + chance * bridge(at, at)
+    return moved, noise, noise + process, days
 
 
 def _seen(days: list[Deviations], weight: Any) -> float:

@@ -15,7 +15,7 @@ from streamdp.answers.changes import Change, quantile_change, shift
 from streamdp.answers.clipped import Distances
 from streamdp.answers.counted import Counted, Stage
 from streamdp.answers.periods import Period, gaps
-from streamdp.answers.regression import Estimate, History, Scales, ahead, share
+from streamdp.answers.regression import Estimate, History, Scales, ahead, outermost, share
 from streamdp.answers.tables import Part, PeriodTables, Raw, Table, UnmeasuredError
 from streamdp.errors import ConfigurationError
 from streamdp.mechanisms.noise import noise_of
@@ -386,7 +386,7 @@ class Distribution:
 
         upper = falling((found.mean - half)[::-1])[::-1]
         value = math.ceil(place(mean) - 1e-6)
-        low, high = math.floor(place(found.mean + half)), math.ceil(place(upper))
+        low, high = math.ceil(place(found.mean + half) - 1e-6), math.ceil(place(upper) - 1e-6)
         unit = float(self.resolution)
         return Answer(value * unit, min(low, value) * unit, max(high, value) * unit, batches)
 
@@ -401,12 +401,8 @@ class Distribution:
             )
 
     def outermost(self, places: IntArray) -> tuple[float, float]:
-        """Shares at the usual lowest and highest cut, the lower and higher quarter of batches."""
-        base = self.history.base(places)
-        cells = [self.history.shares[place].cells for place in places]
-        low = np.quantile(base(np.array([each.min() for each in cells])), 0.25)
-        high = np.quantile(base(np.array([each.max() for each in cells])), 0.75)
-        return float(low), float(high)
+        """Shares at the usual lowest and highest cut of some batches."""
+        return outermost(self.history, places)
 
     def _require_counted(self, cell: float, places: IntArray) -> None:
         cells = [self.history.shares[place].cells for place in places]

@@ -2,12 +2,16 @@
 
 A batch t of n_t records has the distribution function F_t = F + G_t, with F the base and
 
-    Cov(G_s(x), G_t(y)) = B(F(x), F(y)) · k(s, t),    B(u, v) = min(u, v) - u·v,
-    k = a_0 + a_1·e^(-d/45) + a_2·e^(-d/6) + a_3·[same weekday]·e^(-d/180) + (a_4 + 1/n_t)·[s = t],
+    Cov(G_s(x), G_t(y)) = D(F(x), F(y)) · k(s, t) + B(F(x), F(y)) · (c + [s = t]/n_t),
+    k = a_0 + a_1·e^(-d/45) + a_2·e^(-d/6) + a_3·[same weekday]·e^(-d/180) + a_4·[s = t],
+    D = r·B + (1 - r)·S,    B(u, v) = min(u, v) - u·v,    S(u, v) = 12·∫B(u, w)·B(w, v) dw,
 
-d in days. Noisy shares are linear in F_t and the law of their noise is known, so the mean of a
-period, of a difference of periods, or of a batch to come, and its variance, follow from one linear
-system. The a are found by coordinate ascent of the marginal likelihood.
+d in days. B is the covariance of a Brownian bridge: that of chance records, and of c, what the base
+gets wrong between cuts (piles of equal values), in all batches alike. S is smooth: a process that
+moves or widens the values moves neighbouring cuts together. Noisy shares are linear in F_t and the
+law of their noise is known, so the mean of a period, of a difference of periods, or of a batch to
+come, and its variance, follow from one linear system. The a, r and c are fitted to each history by
+marginal likelihood.
 
 References:
     C. E. Rasmussen and C. K. I. Williams. Gaussian Processes for Machine Learning, 2006, chapter 5.
@@ -16,13 +20,13 @@ References:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.linalg.lapack import dpotrf
 
-from streamdp.answers.base import Base, alone, pooled
+from streamdp.answers.base import Base, alone, daily, pooled
 from streamdp.answers.counted import Counted, Shares, diagonal, shares_of, sizes
 from streamdp.types import FloatArray, IntArray
 
@@ -33,25 +37,58 @@ LEVELS = np.array([0.03, 0.1, 0.3, 0.6]) ** 2
 SCALES = np.array([0.0, 0.01, 0.03, 0.07, 0.15, 0.3, 0.6, 1.2, 2.4]) ** 2
 """Variances that are tried: of the level that all batches share, and of each other kernel."""
 
-SHAPE = 0.3**2
-"""Variance of what lies between neighbouring pooled cuts, over that of a bridge between them."""
+ROUGH = (0.0, 0.03, 0.1, 0.3, 1.0)
+"""r that are tried."""
 
-WITHIN = 0.07
-"""Deviation of a batch's share between two of its cuts, over that of a bridge between them."""
+SHAPES = np.array([0.05, 0.08, 0.13, 0.2, 0.32, 0.55]) ** 2
+"""c that are tried. None is 0: that nothing lies between cuts cannot be seen."""
+
+UNREFUTED = 2.0
+"""Log-likelihood below the largest down to which the counts do not refute a c."""
 
 WINDOW, MOST_WINDOWS, FEW_CUTS = 35, 8, 5
-"""Batches of a stretch that scales are fitted on, how many stretches, and cuts of each batch."""
+"""Batches of a stretch that a and r are fitted on, how many stretches, and cuts of each batch."""
+
+LONG, MOST_LONG, MANY_CUTS = 100, 2, 9
+"""The same of c: only many cuts together tell what lies between them."""
+
+TAIL = 0.06**2
+"""Variance of what lies beyond the usual outermost cuts, over that of a bridge: it is guessed."""
 
 CONTEXT, MOST_AT_ONCE, PIECE = 42, 62, 28
 """Batches before and behind a period that tell of it, the longest that is solved for at once, and
 pieces of longer ones."""
 
-Scales = tuple[float, ...]
+
+@dataclass(frozen=True, slots=True)
+class Scales:
+    """What is fitted to a history.
+
+    Args:
+        kernels: a, of each kernel of days.
+        rough: r, the part of them that is as rough as a bridge.
+        shape: c, of what the base gets wrong between cuts.
+    """
+
+    kernels: tuple[float, ...]
+    rough: float
+    shape: float
 
 
 def bridge(one: FloatArray, other: FloatArray) -> FloatArray:
     """B of the Brownian bridge."""
     return np.asarray(np.minimum.outer(one, other) - np.multiply.outer(one, other))
+
+
+def smooth(one: FloatArray, other: FloatArray) -> FloatArray:
+    """S: twice differentiable, with the variance of a bridge in the middle and less in tails."""
+    low, high = np.minimum.outer(one, other), np.maximum.outer(one, other)
+    return np.asarray(2.0 * low * (1.0 - high) * (2.0 * high - low**2 - high**2))
+
+
+def deviation(one: FloatArray, other: FloatArray, rough: float) -> FloatArray:
+    """D: how the process that makes the records deviates from the base."""
+    return np.asarray(rough * bridge(one, other) + (1.0 - rough) * smooth(one, other))
 
 
 def kernels(one: FloatArray, other: FloatArray) -> list[FloatArray]:
@@ -119,13 +156,22 @@ class History:
         return self._bases[key]
 
     def fitted(self) -> Scales:
-        """Scales of largest marginal likelihood, over stretches spread evenly over the history."""
+        """Scales of largest marginal likelihood, over stretches spread evenly over the history.
+
+        Of c it is the largest that is not refuted: few cuts tell of it, and where it is too small
+        the intervals are too narrow.
+        """
         count = len(self.batches)
         firsts = np.arange(0, max(count - WINDOW // 2, 1), WINDOW)
         if len(firsts) > MOST_WINDOWS:
             firsts = firsts[np.linspace(0, len(firsts) - 1, MOST_WINDOWS).astype(int)]
         stretches = [np.arange(first, min(first + WINDOW, count)) for first in firsts.tolist()]
-        return _ascent([_Likelihood.of(self, each) for each in stretches])
+        scales = _ascent([_Likelihood.of(self, each, FEW_CUTS) for each in stretches])
+        pieces = min(max(round(count / LONG), 1), MOST_LONG)
+        length = min(LONG, count // pieces)
+        firsts = np.linspace(0, count - length, pieces).astype(int)
+        stretches = [np.arange(first, first + length) for first in firsts.tolist()]
+        return _shaped(scales, [_Likelihood.of(self, each, MANY_CUTS) for each in stretches])
 
     def solved(self, places: IntArray, scales: Scales, of: IntArray) -> Solved:
         """The regression on some batches, with the base of others around them."""
@@ -134,11 +180,14 @@ class History:
             self._solved[key] = self._solve(places, scales, self.base(of))
         return self._solved[key]
 
-    def among(self, scales: Scales, one: IntArray, other: IntArray) -> FloatArray:
-        """k of some batches and others, with what chance records add to each."""
+    def among(
+        self, scales: Scales, one: IntArray, other: IntArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Factors of D and of B between some batches and others."""
         parts = kernels(self.at[one], self.at[other])
-        found = sum(scale * each for scale, each in zip(scales, parts, strict=True))
-        return np.asarray(found + np.equal.outer(one, other) / self.sizes[other])
+        found = sum(scale * each for scale, each in zip(scales.kernels, parts, strict=True))
+        chance = np.equal.outer(one, other) / self.sizes[other]
+        return np.asarray(found), np.asarray(scales.shape + chance)
 
     def _solve(self, places: IntArray, scales: Scales, base: Base) -> Solved:
         found = [self.shares[place] for place in places]
@@ -148,47 +197,66 @@ class History:
         noise = diagonal([each.noise for each in found])
         noise[np.diag_indices_from(noise)] += 1e-8 + 0.25 / self.sizes[batch] ** 2
         own = np.searchsorted(places, batch)
-        kernel = self.among(scales, places, places)[np.ix_(own, own)]
-        factor, _ = cho_factor(noise + bridge(shares, shares) * kernel, lower=True)
+        process, chance = (each[np.ix_(own, own)] for each in self.among(scales, places, places))
+        noise += deviation(shares, shares, scales.rough) * process
+        noise += bridge(shares, shares) * chance
+        factor, _ = cho_factor(noise, lower=True)
         return Solved(base, places, batch, shares, factor, cho_solve((factor, True), seen - shares))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Likelihood:
-    """The marginal likelihood of scales on a stretch of batches, from some cuts of each."""
+    """The marginal likelihood of scales on a stretch of batches, from some cuts of each.
+
+    Args:
+        seen: Shares, less those of the base.
+        shares: Of the base at the cuts.
+        fixed: Covariance of noise and chance records.
+        days: Kernels of days, between the batches of the shares.
+    """
 
     seen: FloatArray
+    shares: FloatArray
     fixed: FloatArray
-    parts: tuple[FloatArray, ...]
+    days: tuple[FloatArray, ...]
 
     @classmethod
-    def of(cls, history: History, places: IntArray) -> _Likelihood:
-        base = history.base(places)
-        seen, shares, noise, batch = [], [], [], []
-        for place in places:
-            each = history.shares[place]
+    def of(cls, history: History, places: IntArray, cuts: int) -> _Likelihood:
+        """That of a stretch.
+
+        The base is the first round: later ones follow the counts, and would hide what lies between.
+        """
+        found = [history.shares[place] for place in places]
+        base = daily(found, history.sizes[places])
+        seen, shares, noise = [], [], []
+        for each in found:
             count = len(each.cells)
-            few = np.unique(np.linspace(0, count - 1, min(count, FEW_CUTS)).astype(int))
+            few = np.unique(np.linspace(0, count - 1, min(count, cuts)).astype(int))
             at = base(each.cells[few])
             seen.append(each.shares[few] - at)
             shares.append(at)
             noise.append(each.noise[np.ix_(few, few)])
-            batch.append(np.full(len(few), place))
-        of, u = np.concatenate(batch), np.concatenate(shares)
-        between = bridge(u, u)
-        fixed = diagonal(noise) + between * np.equal.outer(of, of) / history.sizes[of]
+        of, u = np.repeat(places, [len(each) for each in seen]), np.concatenate(shares)
+        chance = np.equal.outer(of, of) / history.sizes[of]
+        fixed = diagonal(noise) + bridge(u, u) * chance
         fixed[np.diag_indices_from(fixed)] += 1e-8 + 0.25 / history.sizes[of] ** 2
         own = np.searchsorted(places, of)
-        found = kernels(history.at[places], history.at[places])
-        parts = tuple(between * each[np.ix_(own, own)] for each in found)
-        return cls(np.concatenate(seen), fixed, parts)
+        days = kernels(history.at[places], history.at[places])
+        return cls(np.concatenate(seen), u, fixed, tuple(each[np.ix_(own, own)] for each in days))
 
-    def beside(self, scales: Sequence[float], part: int) -> FloatArray:
-        """The covariance without one of its kernels."""
+    def parts(self, rough: float) -> tuple[FloatArray, ...]:
+        """Covariances that a and c scale, in this order."""
+        moved = deviation(self.shares, self.shares, rough)
+        return (*(moved * each for each in self.days), bridge(self.shares, self.shares))
+
+    def covariance(
+        self, parts: Sequence[FloatArray], scales: Sequence[float], without: int | None = None
+    ) -> FloatArray:
+        """The covariance of shares, without one of its parts."""
         whole = self.fixed.copy()
-        for number, scale in enumerate(scales):
-            if number != part and scale:
-                whole += scale * self.parts[number]
+        for number, (part, scale) in enumerate(zip(parts, scales, strict=True)):
+            if number != without and scale:
+                whole += scale * part
         return whole
 
     def __call__(self, covariance: FloatArray) -> float:
@@ -200,16 +268,33 @@ class _Likelihood:
 
 
 def _ascent(stretches: Sequence[_Likelihood], sweeps: int = 2) -> Scales:
-    tried = [LEVELS] + [SCALES] * 4
+    tried = [LEVELS, *[SCALES] * 4, SHAPES]
     scales = [float(each[len(each) // 2]) for each in tried]
+    rough = ROUGH[len(ROUGH) // 2]
     for _ in range(sweeps):
-        for part, candidates in enumerate(tried):
+        parts = [each.parts(rough) for each in stretches]
+        for number, candidates in enumerate(tried):
             found = np.zeros(len(candidates))
-            for stretch in stretches:
-                other = stretch.beside(scales, part)
-                found += [stretch(other + size * stretch.parts[part]) for size in candidates]
-            scales[part] = float(candidates[int(np.argmax(found))])
-    return tuple(scales)
+            for stretch, own in zip(stretches, parts, strict=True):
+                other = stretch.covariance(own, scales, number)
+                found += [stretch(other + size * own[number]) for size in candidates]
+            scales[number] = float(candidates[int(np.argmax(found))])
+        likely = [
+            sum(each(each.covariance(each.parts(part), scales)) for each in stretches)
+            for part in ROUGH
+        ]
+        rough = ROUGH[int(np.argmax(likely))]
+    return Scales(tuple(scales[:-1]), rough, scales[-1])
+
+
+def _shaped(scales: Scales, stretches: Sequence[_Likelihood]) -> Scales:
+    """The same with the largest c that is not refuted."""
+    likely = np.zeros(len(SHAPES))
+    for each in stretches:
+        parts = each.parts(scales.rough)
+        other = each.covariance(parts, (*scales.kernels, scales.shape), len(parts) - 1)
+        likely += [each(other + shape * parts[-1]) for shape in SHAPES]
+    return replace(scales, shape=float(SHAPES[likely >= likely.max() - UNREFUTED].max()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -237,7 +322,7 @@ def share(
     knows little by its own account, and the counts decide.
 
     A long period is solved for in pieces, each with the batches around it; what the pieces get
-    wrong is taken as independent, but for the shape of the base, which they share.
+    wrong is taken as independent, but for what lies between the cuts of all of them.
 
     Args:
         history: Of the batches and those around them.
@@ -247,34 +332,41 @@ def share(
     """
     places = np.array(sorted(weights))
     around = _around(history, places)
-    base = history.base(around)
     mean, covariance = np.zeros(len(cells)), np.zeros((len(cells), len(cells)))
     pieces = -(-len(places) // PIECE) if len(places) > MOST_AT_ONCE else 1
     for piece in np.array_split(places, pieces):
         solved = history.solved(_around(history, piece), scales, around)
         weight = np.array([weights[int(place)] for place in piece])
-        across = weight @ history.among(scales, piece, solved.places)
-        among = float(weight @ history.among(scales, piece, piece) @ weight)
-        part = _estimate(solved, cells, float(weight.sum()), across, among)
+        across = [weight @ each for each in history.among(scales, piece, solved.places)]
+        among = [float(weight @ each @ weight) for each in history.among(scales, piece, piece)]
+        part = _estimate(solved, scales.rough, cells, float(weight.sum()), across, among)
         mean, covariance = mean + part.mean, covariance + part.covariance
     own = history.base(places)(cells)
-    model = np.diag(covariance + _shape(base, cells)).clip(1e-12)
-    counted = _counted(history, weights, cells)
+    if pieces > 1:
+        covariance += np.diag(scales.shape * _between(history.base(around), cells))
+    model = np.diag(covariance).clip(1e-12)
+    counted = _counted(history, scales, weights, cells)
+    # Where the two lie far apart the regression misses: batches move as no kernel does.
+    model = np.maximum(model, (mean - own) ** 2 / 9 - counted)
     part = counted / (counted + model)
     # Both err from the same noise: deviations add up, and so does how far the two lie apart.
-    deviation = part * np.sqrt(model) + (1.0 - part) * np.sqrt(counted)
-    variance = deviation**2 + part * (1.0 - part) * (mean - own) ** 2
+    both = part * np.sqrt(model) + (1.0 - part) * np.sqrt(counted)
+    variance = both**2 + part * (1.0 - part) * (mean - own) ** 2
+    variance += TAIL * _beyond(history, places, cells)
     whole = covariance * np.multiply.outer(part, part)
     whole[np.diag_indices_from(whole)] = variance
     return Estimate(cells, part * mean + (1.0 - part) * own, whole)
 
 
-def _counted(history: History, weights: dict[int, float], cells: FloatArray) -> FloatArray:
+def _counted(
+    history: History, scales: Scales, weights: dict[int, float], cells: FloatArray
+) -> FloatArray:
     """Variance of a period's pooled counts: their noise, and what lies between a batch's cuts.
 
-    What lies between the cuts is taken to be the same mistake in all batches.
+    What equal values make between the cuts is taken to be the same mistake in all batches.
     """
     noise, within = np.zeros(len(cells)), np.zeros(len(cells))
+    rough = scales.rough * sum(scales.kernels[1:])
     for place, weight in weights.items():
         batch = history.shares[place]
         order = np.argsort(batch.cells, kind="stable")
@@ -291,8 +383,10 @@ def _counted(history: History, weights: dict[int, float], cells: FloatArray) -> 
         )
         shares = np.maximum.accumulate(batch.shares[order]).clip(0.0, 1.0)
         ends = np.concatenate(([0.0], shares, [1.0]))
-        within += weight * np.sqrt(gap(ends[above], alone(batch, cells), ends[above + 1]))
-    return np.asarray(noise + (WITHIN * within) ** 2 + 1e-12)
+        free = gap(ends[above], alone(batch, cells), ends[above + 1])
+        within += weight * np.sqrt(scales.shape * free)
+        noise += weight**2 * (rough + 1.0 / history.sizes[place]) * free
+    return np.asarray(noise + within**2 + 1e-12)
 
 
 def ahead(history: History, scales: Scales, at: float, cells: FloatArray) -> Estimate:
@@ -301,11 +395,12 @@ def ahead(history: History, scales: Scales, at: float, cells: FloatArray) -> Est
     solved = history.solved(places, scales, places)
     own, size = np.array([at]), float(np.median(history.sizes[places]))
     parts = kernels(own, history.at[places])
-    across = sum(scale * each for scale, each in zip(scales, parts, strict=True))
-    among = max(float(sum(scales)) + 1.0 / size, _spread(history, solved))
-    found = _estimate(solved, cells, 1.0, np.asarray(across)[0], among)
-    shape = _shape(solved.base, cells)
-    return Estimate(cells, found.mean, found.covariance + shape)
+    across = np.asarray(sum(a * each for a, each in zip(scales.kernels, parts, strict=True)))
+    among = max(sum(scales.kernels), _spread(history, solved) - 1.0 / size - scales.shape)
+    shared = np.full(len(places), scales.shape)
+    return _estimate(
+        solved, scales.rough, cells, 1.0, (across[0], shared), (among, scales.shape + 1.0 / size)
+    )
 
 
 def _spread(history: History, solved: Solved) -> float:
@@ -330,22 +425,46 @@ def _around(history: History, places: IntArray) -> IntArray:
 
 
 def _estimate(
-    solved: Solved, cells: FloatArray, whole: float, across: FloatArray, among: float
+    solved: Solved,
+    rough: float,
+    cells: FloatArray,
+    whole: float,
+    across: Sequence[FloatArray],
+    among: Sequence[float],
 ) -> Estimate:
-    """Shares of what has covariance `across` with each batch, and `among` with itself."""
-    at = solved.base(cells)
-    known = bridge(at, solved.shares) * across[np.searchsorted(solved.places, solved.batch)]
+    """Shares of what has factors `across` of D and B with each batch, and `among` with itself."""
+    at, own = solved.base(cells), np.searchsorted(solved.places, solved.batch)
+    known = deviation(at, solved.shares, rough) * across[0][own]
+    known += bridge(at, solved.shares) * across[1][own]
     half = solve_triangular(solved.factor, known.T, lower=True, check_finite=False)
     mean = whole * at + known @ solved.weights
-    return Estimate(cells, mean, bridge(at, at) * among - half.T @ half)
+    alone = deviation(at, at, rough) * among[0] + bridge(at, at) * among[1]
+    return Estimate(cells, mean, alone - half.T @ half)
 
 
-def _shape(base: Base, cells: FloatArray) -> FloatArray:
-    """Covariance of what the base guesses between neighbouring cuts of all batches."""
+def _beyond(history: History, places: IntArray, cells: FloatArray) -> FloatArray:
+    """Variance of a bridge from the usual outermost cuts of some batches to where nothing is."""
+    base = history.base(places)
+    at, (low, high) = base(cells), outermost(history, places)
+    none, all_ = np.zeros(len(at)), np.ones(len(at))
+    return np.where(at < low, gap(none, at, low * all_), gap(high * all_, at, all_))
+
+
+def outermost(history: History, places: IntArray) -> tuple[float, float]:
+    """Shares at the usual lowest and highest cut, the lower and higher quarter of batches."""
+    base = history.base(places)
+    cells = [history.shares[place].cells for place in places]
+    low = np.quantile(base(np.array([each.min() for each in cells])), 0.25)
+    high = np.quantile(base(np.array([each.max() for each in cells])), 0.75)
+    return float(low), float(high)
+
+
+def _between(base: Base, cells: FloatArray) -> FloatArray:
+    """Variance of a bridge between neighbouring cuts of all batches."""
     at = base(cells)
     ends = np.concatenate(([0.0], base.cut_shares, [1.0]))
     above = np.searchsorted(ends, at).clip(1, len(ends) - 1)
-    return np.diag(SHAPE * gap(ends[above - 1], at, ends[above]))
+    return gap(ends[above - 1], at, ends[above])
 
 
 def gap(low: FloatArray, at: FloatArray, high: FloatArray) -> FloatArray:

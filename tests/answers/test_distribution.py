@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from streamdp.answers.counted import Counted, Stage, shares_of
+from streamdp.answers.base import alone
+from streamdp.answers.counted import Counted, Shares, Stage, shares_of
 from streamdp.answers.job import Distribution
 from streamdp.answers.regression import History, share
 from streamdp.errors import ConfigurationError
@@ -136,3 +138,37 @@ def test_a_distribution_that_moves_with_every_batch(seed: int) -> None:
     deviations = np.sqrt(np.diag(found.covariance))
     assert (np.abs(found.mean - DECILES) < 2.0 * deviations).all()
     assert deviations.max() < 0.05
+
+
+def test_what_lies_between_cuts_is_fitted_to_each_history() -> None:
+    """Piles of equal values show between cuts; intervals hold them to a 25th of their distance."""
+    shapes: list[float] = []
+    off: list[list[bool]] = []
+    for pile in (1.0, 250.0):
+        draw = np.random.default_rng(11)
+        batches, records = [], []
+        for day in range(70):
+            own = np.round(draw.normal(0.0, 1000.0, 600) / pile) * pile
+            cuts = np.unique(np.round(np.quantile(own, DECILES) + draw.normal(0.0, 150.0, 9)))
+            exact = np.histogram(own, np.concatenate(([-np.inf], cuts + 0.5, [np.inf])))[0]
+            batches.append(
+                Counted(float(day), (Stage(cuts, exact + draw.laplace(0, 3, 10), 18.0),))
+            )
+            records.append(own)
+        of = distribution(Days(tuple(batches), tuple(records)))
+        shapes.append(of.scales.shape)
+        whole, places = np.sort(np.concatenate(records[28:56])), np.arange(28, 56)
+        found = [of.quantile(each, places) for each in np.arange(0.12, 0.9, 0.03).tolist()]
+        true = whole[[math.ceil(each * len(whole)) - 1 for each in np.arange(0.12, 0.9, 0.03)]]
+        ends = [(a.lower - 10.0, a.upper + 10.0) for a in found]
+        off.append([not a <= x <= b for (a, b), x in zip(ends, true.tolist(), strict=True)])
+    assert shapes[1] > 4 * shapes[0]
+    assert np.mean(off, axis=1).max() <= 0.1
+
+
+def test_tails_go_on_from_the_density_of_the_outer_cuts() -> None:
+    """A tail is long on one side alone: cuts in the middle do not tell how fast it falls."""
+    exponential = -np.log(1.0 - DECILES) * 1000.0
+    batch = Shares(exponential, DECILES, np.eye(9) * 1e-8)
+    found = alone(batch, np.array([-np.log(0.05) * 1000.0]))
+    assert abs(found[0] - 0.95) < 0.015

@@ -35,7 +35,7 @@ import numpy as np
 from streamdp.answers.base import daily
 from streamdp.answers.changes import changed_lately, quantile_change, shift
 from streamdp.answers.counted import Counted, Stage
-from streamdp.answers.job import Distribution, Measured
+from streamdp.answers.job import Distribution, Measured, United
 from streamdp.answers.regression import History
 from streamdp.database import Database
 from streamdp.errors import ConfigurationError
@@ -60,7 +60,7 @@ from streamdp.types import (
 )
 from tests.benchmarks.large_store import START, furnish
 from tests.benchmarks.streams.contenders import OURS, Contenders
-from tests.benchmarks.streams.settings import Setting, final, settings, stream_of
+from tests.benchmarks.streams.settings import Setting, by_origin, final, settings, stream_of
 
 DECILES = np.arange(1, 10) / 10
 OUTER = (0.05, 0.95)
@@ -240,12 +240,15 @@ def forecasts(made: World) -> float:
     found = []
     history = made.of.history
     known = {own: place for place, own in made.of.places.items()}
-    for own in range(max(len(history.at) - FORECASTS, 20), len(history.at)):
+    first = max(len(history.at) - FORECASTS, 20)
+    scales = History(history.batches[:first]).fitted() if first < len(history.at) else None
+    for own in range(first, len(history.at)):
         if not len(made.cells[known[own]]):
             continue
         part = Distribution(
             "job", History(history.batches[:own]), {}, made.of.resolution, made.of.bounds
         )
+        part.__dict__["scales"] = scales  # fitted once: it takes longer than all forecasts
         answer = part.next(0.5, float(history.at[own]))
         truth = made.truth([known[own]])
         true = truth[0][np.searchsorted(truth[1], 0.5 - 1e-12)] * made.width
@@ -328,6 +331,54 @@ def report(chosen: Sequence[Setting], seeds: int, length: int) -> None:
                 f" {(outer[known] <= 1).sum()} within 1 %; by averages of daily deciles"
                 f" {naive.mean():.2f} %"
             )
+
+
+def unions(length: int) -> None:
+    """Cover of quantiles of three groups and of all of them together, with widths."""
+    print(
+        "\nflights by origin, epsilon .3: cover of 95 % intervals of a group / of all; widths in %"
+    )
+    for column in ("air_time", "departure_delay"):
+        worlds = [world(each, 0, length) for each in by_origin(column, "0.3")]
+        united = United(tuple(each.of for each in worlds))
+        for period in PERIODS:
+            held: tuple[list[bool], list[bool]] = ([], [])
+            widths: tuple[list[float], list[float]] = ([], [])
+            common = set.intersection(*({*periods(each, period)} for each in worlds))
+            for places in sorted(common):
+                truths = [each.truth(places) for each in worlds]
+                whole = _together(worlds, places)
+                for quantile in (*DECILES, *BETWEEN):
+                    asks = [United((each.of,)) for each in worlds]
+                    for kind, (truth, ask) in [
+                        *((0, each) for each in zip(truths, asks, strict=True)),
+                        (1, (whole, united)),
+                    ]:
+                        try:
+                            found = ask.quantile(float(quantile), places)
+                        except ConfigurationError:  # beyond what was counted
+                            continue
+                        true = truth[0][np.searchsorted(truth[1], quantile - 1e-12)]
+                        held[kind].append(_holds(found.lower, float(true), found.upper))
+                        ends = np.array([found.lower - 1.0, found.upper])
+                        shares = np.interp(ends, truth[0], truth[1])
+                        widths[kind].append(100 * float(shares[1] - shares[0]))
+            print(
+                f"{column:16s} {period:3d} days: {np.mean(held[0]):.3f} / {np.mean(held[1]):.3f};"
+                f" {np.mean(widths[0]):.1f} / {np.mean(widths[1]):.1f}",
+                flush=True,
+            )
+
+
+def _together(worlds: Sequence[World], places: Sequence[int]) -> tuple[IntArray, FloatArray]:
+    """Cells of some batches of all groups, and the share at or below each."""
+    cells, inverse = np.unique(
+        np.concatenate([each.cells[place] for each in worlds for place in places]),
+        return_inverse=True,
+    )
+    counts = np.concatenate([each.counts[place] for each in worlds for place in places])
+    found = np.bincount(inverse, counts)
+    return cells, np.cumsum(found) / found.sum()
 
 
 def counted(centres: FloatArray, seed: int, size: int = 500, price: str = "1/5") -> History:
@@ -541,7 +592,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--stream", default="", help="Only streams whose name holds this.")
     parser.add_argument(
-        "--only", choices=("answers", "changes", "alarms", "shuffled", "weeks", "speed")
+        "--only", choices=("answers", "unions", "changes", "alarms", "shuffled", "weeks", "speed")
     )
     options = parser.parse_args()
     began = time.process_time()
@@ -553,6 +604,8 @@ def main() -> None:
     only = options.only
     if only in (None, "answers"):
         report(chosen, options.seeds, length)
+    if only in (None, "unions") and not options.final:
+        unions(length)
     if only in (None, "changes") and not options.final:
         comparisons(2 if options.quick else 60)
     if only in (None, "alarms") and not options.final:

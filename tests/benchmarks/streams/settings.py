@@ -111,6 +111,11 @@ def final() -> tuple[Setting, ...]:
     return tuple(_stored("final", entry) for entry in entries("final"))
 
 
+def by_origin(column: str, epsilon: str) -> tuple[Setting, ...]:
+    """A column of the flights by where they began: three groups, one price."""
+    return tuple(_flights(column, epsilon, 300, "origin", each) for each in ("EWR", "JFK", "LGA"))
+
+
 def stream_of(setting: Setting, length: int | None, seed: int) -> Stream:
     """The stream of a seed; here, since other processes cannot import from a main module."""
     return setting.make(seed, length)
