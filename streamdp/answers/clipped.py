@@ -1,11 +1,13 @@
 """What clips may hide of sums over a period, from the distances that were released beside them.
 
-Sums of all batches leave out what lies beyond the same reach: it adds up with the days and does not
-average out, unlike noise. A period is treated as one batch of all its records.
+Sums of all batches leave out what lies beyond their reach: it adds up with the days and does not
+average out, unlike noise. Releases of a period that were clipped alike are treated as one batch of
+all their records.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,20 +25,25 @@ DOUBT = 1.959964
 Group = tuple[str, ...]
 
 
+Sides = tuple[float, float]
+"""Below and above."""
+
+
 @dataclass(frozen=True, slots=True)
 class Hidden:
     """What clipping may hide of a sum.
 
     Args:
-        below: By how much the sum may lie below that of clipped values, in all batches and groups
-            alike: it adds up.
-        above: By how much above.
+        likely: By how much the sum is likely to lie below and above that of clipped values, in all
+            batches and groups alike: it adds up.
+        doubt: How much more it may be, as far as the noise of distances tells: this is one and the
+            same mistake in all batches and groups, so it adds up, but apart from other noise.
         chance: Half of a 95 % interval of how far it differs from that by chance of records, and by
             noise of their number, which are independent between groups.
     """
 
-    below: float
-    above: float
+    likely: Sides
+    doubt: Sides
     chance: float
 
 
@@ -92,24 +99,40 @@ class Distances:
         """What clipping may hide of a group's sum over a period.
 
         Batches around the period tell of its distances too, the less the farther they are.
+        Stretches that were clipped to different ranges hide different parts, which add up.
 
         Args:
-            places: Of the period's releases, whose clips are the same.
+            places: Of the period's releases.
             group: Of the job's groups.
         """
-        inside = set(places)
-        own = [each for each in self.tables if each.place in inside]
-        column, clip = self._clip(own[-1], min(places), max(places))
-        mean, deviation = clip.beyond()
-        low, high = clip.within(column, np.array(mean))
-        below, above = float(low), float(high)
-        most = max(below, above)
+        inside, alike = set(places), dict[str, list[_Table]]()
+        for each in self.tables:
+            if each.place in inside:
+                alike.setdefault(json.dumps(each.given, sort_keys=True), []).append(each)
+        found = [self._alike(own, min(places), max(places), group) for own in alike.values()]
+        likely, doubt = (
+            (
+                sum(getattr(each, name)[0] for each in found),
+                sum(getattr(each, name)[1] for each in found),
+            )
+            for name in ("likely", "doubt")
+        )
+        return Hidden(likely, doubt, math.hypot(*(each.chance for each in found)))
+
+    def _alike(self, own: Sequence[_Table], first: int, last: int, group: Group) -> Hidden:
+        """The same of releases that were clipped alike."""
+        column, clip = self._clip(own[-1], first, last)
+        likely, possible, deviation = clip.beyond()
+        (low, most_low), (high, most_high) = clip.within(column, np.array([likely, possible]))
+        most = float(max(most_low, most_high))
         counted = max(sum(float(each.counts[group].sum()) for each in own), 0.0)
         noise = sum(each.counts[group].size * each.variance for each in own)
-        of_records = deviation * (most / mean if mean > 0 else 0.0) * math.sqrt(counted)
+        of_records = deviation * (most / possible if possible > 0 else 0.0) * math.sqrt(counted)
         chance = DOUBT * math.hypot(of_records, most * math.sqrt(noise))
         unit = float(column.resolution)
-        return Hidden(below * counted * unit, above * counted * unit, chance * unit)
+        each = counted * unit
+        doubt = float(most_low - low) * each, float(most_high - high) * each
+        return Hidden((float(low) * each, float(high) * each), doubt, chance * unit)
 
     def _clip(self, about: _Table, first: int, last: int) -> tuple[Grid, Clip]:
         """The column, and the clip of a release with the distances of a period and around it."""

@@ -12,7 +12,7 @@ from typing import NoReturn
 import numpy as np
 
 from streamdp.answers.changes import Change, quantile_change, shift
-from streamdp.answers.clipped import Distances
+from streamdp.answers.clipped import Distances, Sides
 from streamdp.answers.counted import Counted, Stage
 from streamdp.answers.periods import Period, gaps
 from streamdp.answers.regression import Estimate, History, Scales, ahead, outermost, share
@@ -42,20 +42,28 @@ class Answer:
         lower: End of the interval.
         upper: The other end.
         batches: How many batches it is made of.
-        hidden: By how much what clips cut off may move it down and up: the part of the interval
-            that is alike in all batches and groups, so that it adds up.
+        hidden: By how much what clips cut off is likely to move it down and up at most: alike in
+            all batches and groups, so it adds up.
+        doubt: How much more it may be, down and up: one mistake in all batches and groups, so it
+            adds up too, but is independent of noise.
     """
 
     value: float
     lower: float
     upper: float
     batches: int
-    hidden: tuple[float, float] = (0.0, 0.0)
+    hidden: Sides = (0.0, 0.0)
+    doubt: Sides = (0.0, 0.0)
 
     @property
     def noise(self) -> float:
         """Half of the part of the interval that is independent between answers."""
-        return (self.upper - self.lower - sum(self.hidden)) / 2
+        both = (self.value - self.lower, self.upper - self.value)
+        half, doubt = max(
+            (end - hidden, doubt)
+            for end, hidden, doubt in zip(both, self.hidden, self.doubt, strict=True)
+        )
+        return math.sqrt(max(half**2 - doubt**2, 0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,26 +210,26 @@ class Measured:
             group: Of the job's groups.
             cell: Of a count by cells, which one.
         """
-        found, clips = [], set[str]()
+        found, asked = [], dict[str, bool]()
         for place in places:
-            one, clip = _part_total(self, self.releases[place], part, group, cell)
+            one, digest, clipped = _part_total(self, self.releases[place], part, group, cell)
             found.append(one)
-            clips.add(clip)
-        if len(clips) > 1:
+            asked[digest] = clipped
+        if len(asked) > 1:
             raise ConfigurationError(
-                f"{part} was clipped to {len(clips)} different ranges in this period, so its sums"
-                " leave out different things",
+                f"{part} was {len(asked)} different questions in this period: its column,"
+                " condition, bounds or guess changed",
                 where=self.job,
-                hint="ask about days one by one, or about a period with one range",
+                hint="ask about the days before the change, and about those since",
             )
         whole = _summed(found)
-        if clips == {""}:
+        if not any(asked.values()):
             return whole
         if part not in self._distances:
             self._distances[part] = Distances.of(self.releases, part)
         hidden = self._distances[part].hidden(places, group)
         half = math.hypot(whole.noise, hidden.chance)
-        return _widened(whole.value, half, (hidden.below, hidden.above), whole.batches)
+        return _widened(whole.value, half, hidden.likely, hidden.doubt, whole.batches)
 
     @cached_property
     def _distances(self) -> dict[str, Distances]:
@@ -578,14 +586,20 @@ def summed(parts: Iterable[Answer]) -> Answer:
     found = list(parts)
     value = sum(each.value for each in found)
     half = math.sqrt(sum(each.noise**2 for each in found))
-    hidden = sum(each.hidden[0] for each in found), sum(each.hidden[1] for each in found)
-    return _widened(value, half, hidden, max(each.batches for each in found))
+    hidden = _sides(each.hidden for each in found)
+    doubt = _sides(each.doubt for each in found)
+    return _widened(value, half, hidden, doubt, max(each.batches for each in found))
 
 
-def _widened(value: float, half: float, hidden: tuple[float, float], batches: int) -> Answer:
+def _sides(found: Iterable[Sides]) -> Sides:
+    below, above = zip(*found, strict=True)
+    return sum(below), sum(above)
+
+
+def _widened(value: float, half: float, hidden: Sides, doubt: Sides, batches: int) -> Answer:
     """An answer with half of the interval of its noise, and what clips may hide."""
-    below, above = hidden
-    return Answer(value, value - half - below, value + half + above, batches, hidden)
+    below, above = (each + math.hypot(half, more) for each, more in zip(hidden, doubt, strict=True))
+    return Answer(value, value - below, value + above, batches, hidden, doubt)
 
 
 def _distribution(measured: Measured, group: Group) -> Distribution:
@@ -682,8 +696,8 @@ def _counts_all(measurement: Measurement) -> bool:
 
 def _part_total(
     measured: Measured, release: MeasuredRelease, part: str, group: Group, cell: str
-) -> tuple[tuple[float, float], str]:
-    """Noisy total of a measure, its variance, and what it was clipped to."""
+) -> tuple[tuple[float, float], str, bool]:
+    """Noisy total of a measure with its variance, the question, and whether values are clipped."""
     own = [
         each
         for each in release.measurements
@@ -696,13 +710,11 @@ def _part_total(
         )
     measure: Json = own[0].terms.question.get("measure") or {}
     if "count" in measure:
-        return _count_of(own[0], part, cell), ""
+        return _count_of(own[0], part, cell), own[0].terms.digest, False
     if "sum" in measure:
         (one,) = [each for each in own if each.terms.form == "sums"]
         unit = float(Fraction(measure["grid"][0]))
-        given = one.given or {}
-        clip = f"{given.get('centre')} {given.get('reach')}"
-        return (one.numbers[0] * unit, _variance(one) * unit**2), clip
+        return (one.numbers[0] * unit, _variance(one) * unit**2), one.terms.digest, True
     if own[0].terms.form == "units":
         raise ConfigurationError(
             f"{part} counts distinct units: one who comes on two days is counted twice",
@@ -744,8 +756,10 @@ def mean(total: Answer, count: Answer) -> Answer:
         raise ConfigurationError("there may be no records in this period, so it has no mean")
     value = total.value / count.value
     half = math.hypot(total.noise, value * count.noise) / count.value
-    hidden = total.hidden[0] / count.value, total.hidden[1] / count.value
-    return _widened(value, half, hidden, total.batches)
+    hidden, doubt = (
+        (each[0] / count.value, each[1] / count.value) for each in (total.hidden, total.doubt)
+    )
+    return _widened(value, half, hidden, doubt, total.batches)
 
 
 def _window(since: int, until: int) -> str:

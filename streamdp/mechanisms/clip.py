@@ -238,16 +238,19 @@ class Clip:
             found.append(mean + np.maximum(mean, 2 * deviation) + self.reach**alone * noise)
         return found[0], found[1]
 
-    def beyond(self) -> tuple[float, float]:
-        """Mean and root mean square of what may lie beyond the reach of a record of any batch.
+    def beyond(self) -> tuple[float, float, float]:
+        """What lies beyond the reach of a record of any batch: likely and possible mean, and rms.
 
         Unlike `hidden`, of many batches that are pooled: their distances refute a guess that is too
         wide, and a batch that overshoots more than others is among them.
         """
-        shares = replace(self, guessed=False).shares(POSSIBLE)
-        each, _ = self._beyond(self.reach)
-        mean = float(shares @ each) + self.reach * self._noise()
-        return mean, math.sqrt(float(shares @ each**2))
+        pooled, (each, _) = replace(self, guessed=False), self._beyond(self.reach)
+        shares, seen = pooled.shares(POSSIBLE), np.maximum(np.array(self.distances), 0.0)
+        likely = max(
+            float(pooled.shares() @ each), float(seen @ each) / max(float(seen.sum()), 1.0)
+        )
+        possible = float(shares @ each) + self.reach * self._noise()
+        return min(likely, possible), possible, math.sqrt(float(shares @ each**2))
 
     def _noise(self) -> float:
         """Share of records that noise alone could be."""

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from streamdp.answers.job import LEVEL, Answer, Measured, mean, summed
+from streamdp.errors import ConfigurationError
 from streamdp.mechanisms.clip import DISTANCES
 from streamdp.mechanisms.noise import noise_of
 from streamdp.types import Batch, FloatArray, MeasuredRelease, Measurement, MeasurementTerms
@@ -30,9 +31,12 @@ def delays(chance: np.random.Generator, longest: float = 2000.0) -> FloatArray:
 
 
 def released(
-    days: list[dict[str, FloatArray]], bounds: tuple[int, int], chance: np.random.Generator
+    days: list[dict[str, FloatArray]],
+    bounds: tuple[int, int],
+    chance: np.random.Generator,
+    reaches: tuple[int, ...] = (REACH,),
 ) -> Measured:
-    """A count and a clipped sum of each group of each day, with noise."""
+    """A count and a clipped sum of each group of each day, with noise; reaches take turns."""
 
     def noisy(exact: FloatArray, law: NoiseLaw) -> tuple[int, ...]:
         drawn = chance.normal(0.0, noise_of(law).variance ** 0.5, exact.shape)
@@ -41,12 +45,12 @@ def released(
     unit = REACH // 16
     edges = np.array([0, *(unit * 2**power for power in range(DISTANCES - 1)), np.inf])
     question = {"measure": {"sum": ["delay", None], "grid": ["1", *bounds, 0, 160]}, "by": ["g"]}
-    about = {"centre": 0, "reach": REACH, "unit": unit}
     releases = []
     for number, groups in enumerate(days):
-        found = []
+        reach, found = reaches[number % len(reaches)], []
+        about = {"centre": 0, "reach": reach, "unit": unit}
         for name, values in groups.items():
-            low, high = max(bounds[0], -REACH), min(bounds[1], REACH)
+            low, high = max(bounds[0], -reach), min(bounds[1], reach)
             table = MeasurementTerms("table", question, "minutes", group=(name,), noise=COUNTED)
             sums = replace(table, form="sums", stage=1, noise=SUMMED)
             count = replace(table, question={"measure": {"count": "records"}}, part="flights")
@@ -99,6 +103,9 @@ def test_what_is_hidden_adds_up_over_days_and_groups() -> None:
     alone = [measured.total("minutes", range(DAYS), (name,)) for name in "abcd"]
     whole, day = summed(alone), measured.total("minutes", [3], ("a",))
     assert whole.hidden == pytest.approx(np.sum([each.hidden for each in alone], axis=0))
+    assert whole.doubt == pytest.approx(np.sum([each.doubt for each in alone], axis=0))
+    above = whole.hidden[1] + np.hypot(whole.noise, whole.doubt[1])
+    assert whole.upper - whole.value == pytest.approx(above)
     assert whole.noise == pytest.approx(np.linalg.norm([each.noise for each in alone]))
     assert alone[0].hidden[1] == pytest.approx(DAYS * day.hidden[1], rel=0.25)
     truth = sum(float(values.sum()) for groups in days for values in groups.values())
@@ -116,3 +123,42 @@ def test_nothing_is_hidden_of_values_within_the_reach_or_beyond_the_bounds() -> 
     within = released(days, (-100, 100), chance).total("minutes", range(7), ("a",))
     assert within.hidden == (0.0, 0.0)
     assert within.noise == pytest.approx(LEVEL * (7 * noise_of(SUMMED).variance) ** 0.5)
+
+
+def test_days_that_were_clipped_to_different_ranges_add_up() -> None:
+    """Each day hides what lies beyond its own reach, so a month hides what both halves of it do."""
+    chance = np.random.default_rng(3)
+    days = [{"a": delays(chance)} for _ in range(DAYS)]
+    measured = released(days, WIDE, chance, (60, 240))
+    whole = measured.total("minutes", range(DAYS), ("a",))
+    short, long = (measured.total("minutes", range(each, DAYS, 2), ("a",)) for each in (0, 1))
+    assert short.hidden[1] > 2 * long.hidden[1] > 0
+    assert whole.hidden == pytest.approx(np.add(short.hidden, long.hidden), rel=0.1)
+    assert whole.noise == pytest.approx(np.hypot(short.noise, long.noise), rel=0.01)
+    truth = float(sum(each["a"].sum() for each in days))
+    assert holds(whole, truth)
+    assert not whole.value - whole.noise <= truth <= whole.value + whole.noise
+
+
+def test_a_measure_whose_question_changed_is_not_added_up() -> None:
+    """Other bounds: the sums of both halves are of different values."""
+    chance = np.random.default_rng(4)
+    days = [{"a": delays(chance)} for _ in range(4)]
+    one, other = (released(days, bounds, chance) for bounds in (WIDE, TIGHT))
+    mixed = Measured("job", one.releases[:2] + other.releases[2:])
+    with pytest.raises(ConfigurationError, match="2 different questions"):
+        mixed.total("minutes", range(4), ("a",))
+    assert mixed.total("minutes", range(2, 4), ("a",)).batches == 2
+
+
+def test_days_add_up_to_their_week_and_groups_to_all() -> None:
+    """Values to the last digit; intervals of more are shorter than theirs together."""
+    chance = np.random.default_rng(6)
+    days = [{name: delays(chance) for name in "ab"} for _ in range(7)]
+    measured = released(days, WIDE, chance, (60, 240))
+    for part in ("minutes", "flights"):
+        groups = [measured.total(part, range(7), (name,)) for name in "ab"]
+        each = [measured.total(part, [day], ("a",)) for day in range(7)]
+        assert groups[0].value == pytest.approx(sum(one.value for one in each), abs=1e-6)
+        assert summed(groups).value == pytest.approx(sum(one.value for one in groups), abs=1e-6)
+        assert groups[0].noise < sum(one.noise for one in each)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -122,11 +121,10 @@ def _ask_values(
     for number, group in enumerate(measured.groups):
         records = np.concatenate([cells[place][number] for place in places])
         counts.append((measured.total("n", places, group), float(len(records))))
-        with contextlib.suppress(ConfigurationError):  # clipped to ranges that differ
-            whole = measured.total("sum", places, group)
-            sums.append((whole, float(records.sum()) * step))
-            if len(records) and counts[-1][0].lower > 0:
-                _add(found, "mean", [mean(whole, counts[-1][0])], [sums[-1][1] / len(records)])
+        whole = measured.total("sum", places, group)
+        sums.append((whole, float(records.sum()) * step))
+        if len(records) and counts[-1][0].lower > 0:
+            _add(found, "mean", [mean(whole, counts[-1][0])], [sums[-1][1] / len(records)])
     for what, each in (("count", counts), ("sum", sums)):
         answers, truths = [answer for answer, _ in each], [truth for _, truth in each]
         _add(found, what, answers, truths)
