@@ -23,6 +23,7 @@ from streamdp.reports.releases.headline import Headline, headline, headline_seri
 from streamdp.reports.releases.learned import learned
 from streamdp.reports.releases.series import Picture, picture
 from streamdp.reports.releases.sheet import data_sheet
+from streamdp.reports.releases.summary import may_be_shown
 from streamdp.reports.state.overview import JobLook, job_look, overview, told
 from streamdp.reports.state.status import holders
 from streamdp.store.ledger.chain import PURPOSES
@@ -301,8 +302,14 @@ def show_sheet(request: Request, view: View) -> Response:
     """Page about the releases, for the public."""
     Parameters(request)
     job = _job_of(request, view)
+    last = newest_releases(view.database, job, 1)
     return page(
-        request, view, "sheet.html", job=job, sheet=data_sheet(*_of(view), job, view.columns(job))
+        request,
+        view,
+        "sheet.html",
+        job=job,
+        sheet=data_sheet(*_of(view), job, view.columns(job)),
+        shown=list(may_be_shown(*_of(view), job, last, "")) if last else [],
     )
 
 

@@ -16,7 +16,7 @@ import duckdb
 import pytest
 from starlette.testclient import TestClient
 
-from streamdp.reports.guarantee.plain import in_plain_words
+from streamdp.reports.guarantee.plain import NOT_PROMISED, in_plain_words
 from streamdp.store.archive import select_releases
 from streamdp.store.database import connect
 from streamdp.store.reading.browse import Stretch, newest_releases, sampled_releases
@@ -264,6 +264,20 @@ def test_the_statement_begins_in_plain_words(client: TestClient) -> None:
     assert text.count('<details class="fold">') == folds
     unfolded = client.get("/statement?unfolded=yes").text
     assert unfolded.count('<details class="fold" open>') == folds
+
+
+def test_five_questions_are_answered_one_click_from_the_overview(client: TestClient) -> None:
+    """Last week, what stands out, how sure, the cost, and whether it may be shown."""
+    overview, job = client.get("/").text, "daily"
+    links = {f"/jobs/{job}", f"/jobs/{job}?last=7", f"/budget?job={job}", f"/jobs/{job}/sheet"}
+    assert links <= {each.partition("#")[0] for each in re.findall(r'href="([^"]+)"', overview)}
+    sheet = html.unescape(client.get(f"/jobs/{job}/sheet").text)
+    assert "May it be shown?" in sheet
+    assert "Not promised: " + NOT_PROMISED in sheet
+    assert "times in 100 by one release" in sheet
+    cost = client.get(f"/budget?job={job}").text
+    assert f"<td>{job}</td>" in cost
+    assert "What each job takes" in cost
 
 
 def test_the_statement_of_a_source_without_releases_is_a_page(

@@ -115,7 +115,7 @@ def summary(
         changed=(*_changed(compared, whole.unit, section.by), *_states(whole)),
         about_changes=_about_changes(compared),
         cost=_cost(configuration, database, section.source, releases, left_out),
-        showing=tuple(_showing(configuration, database, job, releases, left_out)),
+        showing=tuple(may_be_shown(configuration, database, job, releases, left_out)),
     )
 
 
@@ -338,7 +338,7 @@ def _cost(
     )
 
 
-def _showing(
+def may_be_shown(
     configuration: Configuration,
     database: Database,
     job: str,
