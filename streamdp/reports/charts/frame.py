@@ -222,7 +222,7 @@ def _tick(number: float) -> str:
 
 def moments(across: Across, ground: int) -> Iterator[str]:
     """Lines and labels of the axis of places; the last label ends within the chart."""
-    edge = across.scale.end + 6 + RIGHT
+    edge = across.scale.end + 6 + RIGHT - 2
     for place, name in across.marks:
         x, text = across(place), escape(name)
         yield f'<path class="grid" d="M{x:.1f} {TOP}V{ground}"/>'
