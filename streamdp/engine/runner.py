@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import assert_never
+from typing import TypeGuard, assert_never
 
 from streamdp.engine.attempts import Attempts, Outcomes, Task
 from streamdp.engine.deliver import deliver
@@ -112,7 +112,7 @@ class Runner:
                 work = waiting.pop(next(iter(waiting)))
                 held = _handed_on(held, work.task)
                 more = self._turn(work, only, outcomes)
-                self._admit({**waiting, work.task.name: work}, waiting)
+                self._admit(work, waiting)
                 if (
                     not more
                     and work.unseen
@@ -127,14 +127,15 @@ class Runner:
         self._arrived.clear()
         return outcomes
 
-    def _admit(self, known: dict[str, _Work], waiting: dict[str, _Work]) -> None:
-        """Add tasks that schedules woke during the turn, and look for their new batches."""
+    def _admit(self, work: _Work, waiting: dict[str, _Work]) -> None:
+        """Add tasks that schedules woke during a turn, and look for their new batches."""
         for task in self.woken():
             self._arrived.pop(task.source.name, None)
-            if task.name not in known:
+            known = work if task.name == work.task.name else waiting.get(task.name)
+            if known is None:
                 waiting[task.name] = _Work(task)
-            elif known[task.name].batches is not None:
-                known[task.name].again = True
+            elif known.batches is not None:
+                known.again = True
 
     def _turn(self, work: _Work, only: Callable[[Batch], bool] | None, outcomes: Outcomes) -> bool:
         """Do a few batches of one task; whether more are left.
@@ -304,8 +305,13 @@ def turn_of(task: Task) -> int:
 
 def _reads(task: Task) -> bool:
     """Whether a task follows releases of other jobs, which had better be there."""
-    kinds = (job.kind for job in task.jobs)
+    kinds = (job.kind for job in task.jobs if hasattr(job.kind, "jobs"))
     return any(isinstance(kind, ReadsReleases) and bool(kind.jobs) for kind in kinds)
+
+
+def _holds(backend: object) -> TypeGuard[HoldsRecords]:
+    """Whether a backend holds records, by its class: asked of every task in every round."""
+    return issubclass(type(backend), HoldsRecords)
 
 
 def _handed_on(held: list[HoldsRecords], task: Task | None) -> list[HoldsRecords]:
@@ -314,8 +320,8 @@ def _handed_on(held: list[HoldsRecords], task: Task | None) -> list[HoldsRecords
     No record stays longer than tasks that stand together ask about it.
     """
     asked = () if task is None else (task, *task.jobs)
-    backends: list[object] = [each.backend for each in asked]
-    wanted = [each for each in backends if isinstance(each, HoldsRecords)]
+    backends: dict[int, object] = {id(each.backend): each.backend for each in asked}
+    wanted = [each for each in backends.values() if _holds(each)]
     for backend in held:
         if not any(backend is other for other in wanted):
             backend.let_go()
