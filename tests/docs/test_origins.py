@@ -49,6 +49,14 @@ def keys() -> set[str]:
     }
 
 
+def test_what_is_to_be_changed_is_where_the_page_says() -> None:
+    """Each file of the table for newcomers exists."""
+    table = PAGE.read_text().split("## To change something")[1].split("\n## ")[0]
+    paths = re.findall(r"`(streamdp/[^`]+)`", table)
+    assert len(paths) > 10
+    assert [path for path in paths if not (ROOT / path).is_file()] == []
+
+
 def test_all_that_was_asked_for_is_where_the_table_says() -> None:
     """Every file, key, test, benchmark and page exists, and no cell is empty but with a dash."""
     known = keys()
