@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from streamdp.database import Database
 from streamdp.privacy.filters import Item, Limit, Place, fullest
 from streamdp.store.ledger.charges import (
-    CHARGES,
+    ASSUMED,
+    CUT_OFF,
     all_places,
     borne_by,
     frees,
@@ -67,7 +68,10 @@ def most_within(database: Database, scope: str, widths: Sequence[Limit]) -> list
             several.
     """
     places = all_places(database, scope)
-    keys = database.execute(f"SELECT DISTINCT batch FROM {CHARGES} WHERE scope = ?", [scope])  # noqa: S608
+    keys = database.execute(
+        "SELECT DISTINCT batch FROM ledger WHERE job IN (?, ?) AND +scope = ? AND batch != ''",
+        [ASSUMED, CUT_OFF, scope],
+    )
     known = {place.key for place in places}
     unknown = [Place(key, 0, 0) for (key,) in keys if key not in known]
     borne = borne_by(database, scope, [*places, *unknown])
