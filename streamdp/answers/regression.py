@@ -77,18 +77,22 @@ class Scales:
 
 def bridge(one: FloatArray, other: FloatArray) -> FloatArray:
     """B of the Brownian bridge."""
-    return np.asarray(np.minimum.outer(one, other) - np.multiply.outer(one, other))
-
-
-def smooth(one: FloatArray, other: FloatArray) -> FloatArray:
-    """S: twice differentiable, with the variance of a bridge in the middle and less in tails."""
-    low, high = np.minimum.outer(one, other), np.maximum.outer(one, other)
-    return np.asarray(2.0 * low * (1.0 - high) * (2.0 * high - low**2 - high**2))
+    found = np.minimum.outer(one, other)
+    found -= np.multiply.outer(one, other)
+    return np.asarray(found)
 
 
 def deviation(one: FloatArray, other: FloatArray, rough: float) -> FloatArray:
-    """D: how the process that makes the records deviates from the base."""
-    return np.asarray(rough * bridge(one, other) + (1.0 - rough) * smooth(one, other))
+    """D: how the process that makes the records deviates from the base.
+
+    With u the lower and v the higher place, B is u·(1 - v) and S is 2·B·(v·(2 - v) - u²).
+    """
+    found = np.maximum.outer(one * (2.0 - one), other * (2.0 - other))
+    found -= np.minimum.outer(one**2, other**2)
+    found *= 2.0 * (1.0 - rough)
+    found += rough
+    found *= bridge(one, other)
+    return np.asarray(found)
 
 
 def kernels(one: FloatArray, other: FloatArray) -> list[FloatArray]:
@@ -390,7 +394,11 @@ def _counted(
 
 
 def ahead(history: History, scales: Scales, at: float, cells: FloatArray) -> Estimate:
-    """The distribution of a batch that is not there yet and begins at a day."""
+    """The distribution of a batch that is not there yet and begins at a day.
+
+    It may go where no batch has been: there S is hardly above 0, so all of D is B.
+    """
+    scales = replace(scales, rough=1.0)
     places = np.arange(len(history.at))[-CONTEXT:]
     solved = history.solved(places, scales, places)
     own, size = np.array([at]), float(np.median(history.sizes[places]))
