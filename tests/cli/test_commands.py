@@ -209,7 +209,7 @@ def test_a_terminal_has_a_line_a_release(
         monkeypatch.setenv("COLUMNS", str(width))
         cli(["releases"], standalone_mode=False)
         job, _, names, _, *lines = unstyle(capsys.readouterr().out).splitlines()
-        assert job.split() == ["air_time", "epsilon:", "0.1"]
+        assert job.split() == ["air_time,", "in", "minutes", "epsilon:", "0.1"]
         assert names.split()[:3] == ["batch", "0.1", "0.2"]
         for day, line in enumerate(lines[:10], start=1):
             assert (line.split()[0], line.count("[")) == (f"2013-01-{day:02d}", bars)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamdp.cli.look.releases import _across
@@ -33,6 +33,7 @@ def number(text: Json) -> float:
     return float(str(text).replace(",", ""))
 
 
+@settings(deadline=None)
 @given(
     value=st.floats(-1e9, 1e9),
     width=st.floats(1e-6, 1e9),

@@ -268,6 +268,8 @@ def _draw(
     found: list[Release], stands: Mapping[str, Standing], columns: Sequence[Column], job: str
 ) -> None:
     """Draw releases of a job: a line each, or a column each where lines are too long."""
+    units = _units(found, columns)
+    job = f"{job}, in {next(iter(units))}" if len(units) == 1 and units != {""} else job
     whole, short = (_drawn(found, stands, columns, bars=bars) for bars in (True, False))
     lines = next((each for each in (whole, short) if fits(each)), None)
     if lines is not None:
@@ -277,6 +279,16 @@ def _draw(
     most = next((many for many in room if fits(_across(whole[:many]))), 1)
     for first in range(0, len(found), most):
         print_rows(_across(whole[first : first + most]), "table", title=job)
+
+
+def _units(found: list[Release], columns: Sequence[Column]) -> set[str]:
+    """Units of all values; a single one is said above them."""
+    known = {each.name: each for each in columns}
+    return {
+        known[value].unit_of(row.get("measure"))
+        for release in found
+        for _, row, value, _ in _values(release, columns)
+    }
 
 
 def _across(lines: list[dict[str, Json]]) -> list[dict[str, Json]]:
@@ -305,8 +317,10 @@ def _drawn(
         for title, row, value, _ in _values(release, columns):
             values.setdefault((title, value), {})[at] = row
     known = {each.name: each for each in columns}
+    units = _units(found, columns)
     for (title, value), rows in values.items():
         unit = known[value].unit_of(next(iter(rows.values())).get("measure"))
+        unit = unit if len(units) > 1 else ""
         cells, ends = told_column(
             [rows.get(at, {}) for at in range(len(found))], known[value], columns
         )

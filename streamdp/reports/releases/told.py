@@ -100,7 +100,7 @@ def _digits(values: Sequence[Json], ends: Sequence[Ends | None]) -> int:
     widths = [upper - lower for lower, upper in filter(None, ends) if upper > lower]
     drawn = 0 if all(each.is_integer() for each in numbers) else MOST_DIGITS
     if widths and math.isfinite(sum(widths)):
-        return min(1 - math.floor(math.log10(statistics.median(widths))), drawn)
+        return min(1 - math.floor(math.log10(statistics.median_low(widths))), drawn)
     largest = max(map(abs, numbers), default=0.0)
     return min(3 - math.floor(math.log10(largest)), drawn) if largest and drawn else drawn
 
