@@ -6,6 +6,7 @@ import os
 import resource
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -60,7 +61,11 @@ def run(path: Path, megabytes: int | None = None) -> subprocess.CompletedProcess
 
 
 def test_processes_with_little_memory_say_so() -> None:
-    """No traceback; with enough of it the next does what is left; each burns one charge at most."""
+    """No traceback; with enough of it the next does what is left; each burns one charge a job.
+
+    Whether the process or its engine is the first to lack memory is a matter of the machine: an
+    engine that does fails one question, and the next job asks its own.
+    """
     sizes = (500, 900)
     with folder() as place:
         home = EveryKind.furnish(place / "home")
@@ -74,7 +79,8 @@ def test_processes_with_little_memory_say_so() -> None:
         assert (whole.returncode, whole.stderr) == (0, "") or "released" in whole.stderr
         facts = home.facts()
         assert len(facts["release"]) == (len(ALL) - 1) * len(DAYS) + 1  # one asks both days
-        assert sum("burn" in row for row in facts["ledger"]) <= len(sizes)
+        burns = Counter(row[4] for row in facts["ledger"] if row[2] == "burn")
+        assert max(burns.values(), default=0) <= len(sizes)
         assert violations(home.store) == []
 
 
