@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from markupsafe import Markup
 from starlette.requests import Request
@@ -23,7 +24,7 @@ from streamdp.reports.releases.headline import Headline, headline, headline_seri
 from streamdp.reports.releases.learned import learned
 from streamdp.reports.releases.series import Picture, picture
 from streamdp.reports.releases.sheet import data_sheet
-from streamdp.reports.releases.summary import may_be_shown
+from streamdp.reports.releases.summary import BY_ITSELF, about_changes, may_be_shown, since_said
 from streamdp.reports.state.overview import JobLook, job_look, overview, told
 from streamdp.reports.state.status import holders
 from streamdp.store.ledger.chain import PURPOSES
@@ -38,6 +39,7 @@ from streamdp.web.http.answers import tagged
 from streamdp.web.http.parameters import Parameters, bad, missing
 from streamdp.web.log import LEVELS, newest_lines
 from streamdp.web.reader import View
+from streamdp.web.report import Grid, changes_grid
 
 ROWS = 50
 """Rows of a table on one page."""
@@ -133,13 +135,30 @@ def _said(view: View, job: str, whole: Picture) -> Headline | None:
     return headline(whole, view.configuration.releases[job].headline)
 
 
-def _moved(view: View, job: str, recent: Sequence[Release]) -> str:
-    """How the headline changed, in words: computed once for each newest release."""
-    if not recent:
-        return ""
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """How a job's last whole period changed, in one sentence, and of groups in a table."""
 
-    def compute() -> str:
-        return since_before(*_of(view), job, recent[-1], _recent(view, job, recent))
+    said: str
+    about: str
+    grid: Grid
+
+
+def _moved(view: View, job: str, recent: Sequence[Release]) -> Moved | None:
+    """How a job changed since the period before: computed once for each newest release."""
+    if not recent:
+        return None
+    section = view.configuration.releases[job]
+
+    def compute() -> Moved | None:
+        whole = _recent(view, job, recent)
+        found = since_before(*_of(view), job, recent[-1], whole)
+        if found is None:
+            return None
+        zone = view.configuration.sources[section.source].zone
+        said = since_said(found, section.by, zone)
+        grid: Grid = changes_grid(found, whole.unit) if len(found.rows) > 1 else ([], [])
+        return Moved(said, f"{about_changes(found)} {BY_ITSELF}", grid)
 
     state = (recent[-1].id, id(view.configuration))
     return view.reader.once(("moved", job), state, compute)

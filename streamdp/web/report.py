@@ -136,7 +136,7 @@ def as_html(digest: Digest, now: int) -> str:
         words=digest.words,
         now=now,
         panels=_panels(digest),
-        changes=_changes(digest.compared, digest.picture.unit),
+        changes=changes_grid(digest.compared, digest.picture.unit),
         batches=_batches(digest),
         shown=WIDEST,
         glossary=GLOSSARY,
@@ -160,7 +160,7 @@ def as_markdown(digest: Digest, now: int, shown: list[tuple[str, str]]) -> str:
         _text(words.about_changes),
         *(line for title, name in shown for line in ("", f"![{_text(title)}]({_address(name)})")),
     ]
-    head, rows = _changes(digest.compared, digest.picture.unit)
+    head, rows = changes_grid(digest.compared, digest.picture.unit)
     unit = f" in {_text(digest.picture.unit)}" if digest.picture.unit else ""
     if rows:
         table = [[_flat(cell) for cell in row] for row in rows]
@@ -191,7 +191,7 @@ Grid = tuple[list[str], list[list[Cell]]]
 """Names of columns, and rows."""
 
 
-def _changes(compared: Comparison | None, unit: str) -> Grid:
+def changes_grid(compared: Comparison | None, unit: str) -> Grid:
     """Each row of a period: its value, its change, and how sure that is where it is measured.
 
     Rows say their unit where the table has not one for all.

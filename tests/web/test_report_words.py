@@ -246,6 +246,16 @@ def test_the_page_says_the_change_of_the_last_whole_week(
     (counts,) = re.findall(f"<p>{start}(.*?)</p>", pages["traffic"])
     assert "flights" in counts
     assert "sure as" not in counts
+    found = compared(configuration, "traffic", at=WEEK - 7 * DAY)
+    ways = {1: "rose", -1: "fell", 0: "without a sure change"}
+    for measure in ("flights", "late"):
+        (said,) = re.findall(rf"{measure}: (.*?)(?:\.|$)", counts)
+        for each in found.rows:
+            if each.labels["origin"] and each.labels["measure"] == measure and each.moved:
+                way = ways[each.moved.direction]
+                assert re.search(rf"\b{each.labels['origin']}\b[^;]* {way}", said), each
+                by, low, high = amounts(*each.moved.by)
+                assert f'{by}<span class="range">{low} to {high}</span>' in pages["traffic"]
     for job in ("destinations", "busiest"):
         assert start not in pages[job]
 

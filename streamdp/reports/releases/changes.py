@@ -16,8 +16,7 @@ from streamdp.config import Configuration
 from streamdp.database import Database
 from streamdp.errors import ConfigurationError
 from streamdp.reports.releases.headline import headline_series
-from streamdp.reports.releases.periods import in_words
-from streamdp.reports.releases.sentences import SURE, change_said, sureness
+from streamdp.reports.releases.sentences import SURE
 from streamdp.reports.releases.series import MEASURED, NESTED, Picture, shown, text_of
 from streamdp.store.measurements import batches_span, select_measurements
 from streamdp.store.reading.browse import Stretch, count_releases, newest_releases
@@ -190,9 +189,10 @@ def comparison(
 
 def since_before(
     configuration: Configuration, database: Database, job: str, newest: Release, whole: Picture
-) -> str:
-    """How the headline changed in the last whole period since the one before; empty if unknown.
+) -> Comparison | None:
+    """How the headline changed in the last whole period since the one before; None if unknown.
 
+    Of a job with groups, of every group; with each measure that says as much as the headline.
     Periods are weeks of days, days of shorter batches, and months of longer ones.
 
     Args:
@@ -215,31 +215,38 @@ def since_before(
         period = holding(step, period.since - 1, zone)
     last = newest_releases(database, job, 1, Stretch(period.since, period.until))
     if series is None or whole.axis != "time" or not last:
-        return ""
+        return None
     if newest.window_start is None and count_releases(database, job) > MOST_FILES:
-        return ""
+        return None
     from streamdp.answers.job import Measured
 
     before = holding(step, period.since - 1, zone)
     measured = Measured(job, _read(database, job, before.since, period.until))
     periods = (_within(measured, period), _within(measured, before))
     if not all(periods):
-        return ""
+        return None
     labels = dict(zip(whole.labels, series.labels, strict=True))
     compared = _Compared(measured, last[0], whole.columns, period, before, *periods)
     try:
-        row = next(compared.rows(labels), None)
+        free = {*measured.by, *MEASURED} if measured.by else set()
+        kept = {name: text for name, text in labels.items() if name not in free}
+        rows = tuple(islice((e for e in compared.rows(kept) if e.moved), MOST_ROWS))
     except ConfigurationError:  # as of releases from before measurements were kept
-        return ""
-    if row is None or row.moved is None:
-        return ""
-    unlike = row.adds_up and len(periods[0]) != len(periods[1])
-    name = f"{row.name} a {_each(newest)}" if unlike else row.name
-    said = change_said(name, *row.moved.by, row.unit, row.moved.differ)
-    said = f"{in_words(period.since, step, zone)} beside the {step} before: {said}"
-    if row.moved.differ is not None and row.moved.rose is not None:
-        said += f"; {sureness(row.moved.differ, row.moved.rose)}"
-    return f"{said[:1].upper()}{said[1:]}."
+        return None
+    main = next((row for row in rows if row.labels == labels), None)
+    if main is None:
+        return None
+    return Comparison(
+        step,
+        period,
+        before,
+        len(periods[0]),
+        len(periods[1]),
+        rows,
+        headline=main,
+        each=_each(newest),
+        left_out=max(len(measured.groups) - MOST_GROUPS, 0),
+    )
 
 
 def _each(release: Release) -> str:
@@ -296,7 +303,7 @@ class _Compared:
         """Each row of the newest release that follows of both, or of this one alone.
 
         Args:
-            only: Labels of the one row that is wanted; all, if None.
+            only: Labels of the rows that are wanted; all, if None.
         """
         from streamdp.answers.rollups import answerable
 
@@ -310,7 +317,7 @@ class _Compared:
         unlike = bool(self.places_before) and len(self.places_before) != len(self.places)
         for named, group, ask in answerable(self.measured, self.newest, self.places, partial=True):
             labels = _labels(named)
-            if (group and group not in known) or (only is not None and labels != only):
+            if (group and group not in known) or (only and only.items() - labels.items()):
                 continue
             adds_up = NESTED not in named
             try:
@@ -326,7 +333,7 @@ class _Compared:
                     else self._quantile(float(named[NESTED]), group)
                 )
             ends = value.value / shared, value.lower / shared, value.upper / shared
-            name, unit = _called(labels, self.measured.by), self._unit(labels)
+            name, unit = called(labels, self.measured.by), self._unit(labels)
             yield PeriodRow(labels, name, ends, unit, adds_up, moved)
 
     def _unit(self, labels: Mapping[str, str | None]) -> str:
@@ -382,8 +389,8 @@ def _scaled(answer: Answer, by: float) -> Answer:
     return replace(answer, value=answer.value * by, lower=ends[0], upper=ends[1], hidden=hidden)
 
 
-def _called(labels: Mapping[str, str | None], by: tuple[str, ...]) -> str:
-    """The name of a row as people say it."""
+def called(labels: Mapping[str, str | None], by: tuple[str, ...]) -> str:
+    """The name of a row as people say it, where `by` names its groups."""
     named = [(name, text) for name, text in labels.items() if text]
     if ("statistic", "count") in named and len(named) > 1:
         named.remove(("statistic", "count"))

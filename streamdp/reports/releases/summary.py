@@ -11,7 +11,7 @@ from streamdp.database import Database
 from streamdp.privacy.amounts import delta_text, epsilon_text, total_text
 from streamdp.reports.guarantee.budget import budgets
 from streamdp.reports.guarantee.plain import NOT_PROMISED, guessed_right
-from streamdp.reports.releases.changes import Comparison, PeriodRow
+from streamdp.reports.releases.changes import Comparison, PeriodRow, called
 from streamdp.reports.releases.headline import Headline, headline
 from streamdp.reports.releases.periods import in_words
 from streamdp.reports.releases.sentences import amounts, change_said, sureness
@@ -24,6 +24,9 @@ SENTENCES = 8
 
 NAMED = 8
 """Names that one sentence lists."""
+
+BY_ITSELF = "Each is looked at by itself: of twenty without a change one may look as if it had one."
+"""How to read changes of several groups."""
 
 GLOSSARY = (
     (
@@ -113,7 +116,7 @@ def summary(
         headline=next(filter(None, said), "") + _look_first(flags),
         flags=flags,
         changed=(*_changed(compared, whole.unit, section.by), *_states(whole)),
-        about_changes=_about_changes(compared),
+        about_changes=about_changes(compared),
         cost=_cost(configuration, database, section.source, releases, left_out),
         showing=tuple(may_be_shown(configuration, database, job, releases, left_out)),
     )
@@ -212,6 +215,39 @@ def _look_first(flags: tuple[str, ...]) -> str:
     return f" Look first at what is flagged: {'; '.join(flags)}." if flags else ""
 
 
+def since_said(compared: Comparison, by: tuple[str, ...], zone: str) -> str:
+    """How a period changed since the one before, in one sentence; of groups, which rose or fell."""
+    peers = [
+        (each, [row for row in compared.rows if by and _is_peer(row, each, by)])
+        for each in _measures(compared.rows, by)
+    ]
+    parts = [f"{_without(row, by)}: {_ways(of, by)}" for row, of in peers if len(of) > 1]
+    main = compared.headline
+    if not parts and main is not None and main.moved is not None:
+        name = main.name
+        if main.adds_up and compared.per_batch:
+            name = f"{name} a {compared.each}"
+        said = change_said(name, *main.moved.by, main.unit, main.moved.differ)
+        if main.moved.differ is not None and main.moved.rose is not None:
+            said += f"; {sureness(main.moved.differ, main.moved.rose)}"
+        parts = [said]
+    period = in_words(compared.period.since, compared.step, zone)
+    return f"{_capital(period)} beside the {compared.step} before: {'. '.join(parts)}."
+
+
+def _measures(rows: Sequence[PeriodRow], by: tuple[str, ...]) -> list[PeriodRow]:
+    """The first row of each measure."""
+    first: dict[str, PeriodRow] = {}
+    for row in rows:
+        first.setdefault(_without(row, by), row)
+    return list(first.values())
+
+
+def _without(row: PeriodRow, by: tuple[str, ...]) -> str:
+    """What a row measures, as people say it, without its group."""
+    return called({name: text for name, text in row.labels.items() if name not in by}, ())
+
+
 def _changed(compared: Comparison | None, unit: str, by: tuple[str, ...]) -> Iterator[str]:
     """What changed since the period before: groups first, then measures, then all deciles."""
     if compared is None:
@@ -254,6 +290,11 @@ def _surest(rows: Sequence[PeriodRow]) -> list[PeriodRow]:
 
 
 def _groups(rows: Sequence[PeriodRow], by: tuple[str, ...]) -> str:
+    """Which groups rose, which fell, and of which neither is sure; and how to read it."""
+    return f"Of {len(rows)} groups: {_ways(rows, by)}. {BY_ITSELF}"
+
+
+def _ways(rows: Sequence[PeriodRow], by: tuple[str, ...]) -> str:
     """Which groups rose, which fell, and of which neither is sure."""
 
     def named(of: list[PeriodRow]) -> str:
@@ -267,10 +308,7 @@ def _groups(rows: Sequence[PeriodRow], by: tuple[str, ...]) -> str:
         *([f"{named(fell)} fell"] if fell else ["none fell"]),
         *([f"{named(rest)} without a sure change"] if rest else []),
     ]
-    return (
-        f"Of {len(rows)} groups: {'; '.join(parts)}. Each is looked at by itself: of twenty without"
-        " a change one may look as if it had one."
-    )
+    return "; ".join(parts)
 
 
 def _sentence(row: PeriodRow) -> str:
@@ -281,7 +319,7 @@ def _sentence(row: PeriodRow) -> str:
     return f"{said}; {sureness(row.moved.differ, row.moved.rose)}."
 
 
-def _about_changes(compared: Comparison | None) -> str:
+def about_changes(compared: Comparison | None) -> str:
     """What was compared with what, and what the numbers leave out."""
     if compared is None:
         return "Batches are files without a date, or all are reported: there is no period before."
