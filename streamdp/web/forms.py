@@ -17,7 +17,7 @@ from streamdp import __version__
 from streamdp.privacy.amounts import delta_text, epsilon_text, number_text
 from streamdp.privacy.filters import Item, Measure
 from streamdp.reports.guarantee.outlook import in_words
-from streamdp.reports.releases.headline import rounded
+from streamdp.reports.releases.headline import is_unusual, rounded
 from streamdp.reports.releases.series import Series
 from streamdp.types import Json, Release
 from streamdp.web.tables import of_mappings
@@ -58,6 +58,7 @@ def templates() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
+    made.tests["unusual"] = is_unusual
     made.filters |= {
         "epsilon": epsilon_text,
         "delta": delta_text,

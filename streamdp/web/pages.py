@@ -25,7 +25,7 @@ from streamdp.reports.releases.learned import learned
 from streamdp.reports.releases.series import Picture, picture
 from streamdp.reports.releases.sheet import data_sheet
 from streamdp.reports.releases.summary import BY_ITSELF, about_changes, may_be_shown, since_said
-from streamdp.reports.state.overview import JobLook, job_look, overview, told
+from streamdp.reports.state.overview import RECENT, JobLook, job_look, overview, told
 from streamdp.reports.state.status import holders
 from streamdp.store.ledger.chain import PURPOSES
 from streamdp.store.ledger.privacy_guarantee import claim_of
@@ -95,8 +95,11 @@ def show_job(request: Request, view: View) -> Response:
         table = picture(releases[:ROWS], view.columns(job))
         table = table.part(drawing.part) if drawing.part else table
     columns = tables.columns(table)
-    newest = tables.newest(drawing.whole, order) if drawing.whole.times and not drawing.per else []
     look = job_look(view.configuration, view.database, job, view.now, None, view.spent(job))
+    newest = []
+    if drawing.whole.times and not drawing.per:
+        past = _past(view, job, drawing.whole.ids[-1], look.recent)
+        newest = tables.newest(drawing.whole, order, past)
     return page(
         request,
         view,
@@ -131,8 +134,21 @@ def _recent(view: View, job: str, recent: Sequence[Release]) -> Picture:
     return view.reader.once(("recent", job), state, lambda: picture(recent, view.columns(job)))
 
 
+def _past(view: View, job: str, last: str, recent: Sequence[Release]) -> Picture:
+    """The series of a release and as many before it as the newest is compared with."""
+    if recent and recent[-1].id == last:
+        return _recent(view, job, recent)
+    release = find_by_id(view.database, last)
+    before = newest_releases(view.database, job, RECENT - 1, before=last)
+    found = () if release is None else (*before[::-1], release)
+    return picture(found, view.columns(job))
+
+
 def _said(view: View, job: str, whole: Picture) -> Headline | None:
-    return headline(whole, view.configuration.releases[job].headline)
+    """The one number of a job, and which rows are unusual: found once for each newest release."""
+    state = (whole.ids[-1:], id(view.configuration))
+    chosen = view.configuration.releases[job].headline
+    return view.reader.once(("said", job), state, lambda: headline(whole, chosen))
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,7 +388,7 @@ def _job_of(request: Request, view: View) -> str:
 def _headline(view: View, job: str, whole: Picture) -> Json:
     """The one number of a job, with its past as a line the size of a word."""
     chosen = view.configuration.releases[job].headline
-    said, series = headline(whole, chosen), headline_series(whole, chosen)
+    said, series = _said(view, job, whole), headline_series(whole, chosen)
     if said is None or series is None:
         return None
     best = series.told(series.best)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from streamdp.reports.releases.headline import compared, digits_of, rounded
+from streamdp.reports.releases.headline import digits_of, rounded, usual_of
 from streamdp.reports.releases.series import MEASURED, Line, Picture, Series, shown
 from streamdp.types import Json
 from streamdp.web.http.parameters import Parameters
@@ -202,11 +202,18 @@ class Newest:
     bars: tuple[Bar, ...]
 
 
-def newest(picture: Picture, order: Order) -> list[Newest]:
-    """Rows of the newest release, with bars on one scale for each measure."""
-    found = []
+def newest(picture: Picture, order: Order, past: Picture | None = None) -> list[Newest]:
+    """Rows of the newest release, with bars on one scale for each measure.
+
+    Args:
+        picture: The releases that are shown.
+        order: Of the rows.
+        past: The newest release and those before it that it is compared with, whether they are
+            shown or not; by default the releases that are shown.
+    """
+    found, usual = [], usual_of(past or picture)
     for title, part in picture.panels().items():
-        bars, zero = _bars(part)
+        bars, zero = _bars(part, usual)
         if bars:
             names = tuple(name for name in part.labels if name in part.differing())
             ordered = order.arranged(bars, partial(_of_bar, names), lambda bar: bar.labels)
@@ -250,7 +257,7 @@ def _of_bar(names: Sequence[str], bar: Bar, column: str) -> Json:
     return dict(zip(names, bar.labels, strict=False)).get(column)
 
 
-def _bars(picture: Picture) -> tuple[list[Bar], float]:
+def _bars(picture: Picture, usual: Mapping[str, str]) -> tuple[list[Bar], float]:
     """Bars of the newest values, and where zero lies on their scale."""
     last = len(picture.times) - 1
     known = [
@@ -283,7 +290,7 @@ def _bars(picture: Picture) -> tuple[list[Bar], float]:
             place(ends[0]),
             place(ends[1]),
             place(number),
-            compared(picture, each),
+            usual.get(each.key or each.name, ""),
             number,
         )
         for each, number, ends in known

@@ -273,6 +273,23 @@ def test_releases_without_measurements_have_a_page_and_a_report(tmp_path: Path) 
     assert found.words.headline
 
 
+def test_the_newest_is_compared_with_releases_that_are_not_shown(tmp_path: Path) -> None:
+    """A page of the last two says of them what the page of all says."""
+    config = load(furnish(tmp_path, 60))
+    reader = Reader(tmp_path / "config.yaml", config, kind_of)
+    with TestClient(application(reader, Web()), base_url=HOST) as client:
+        whole, last, earlier = (
+            client.get(f"/jobs/air_time?{query}").text
+            for query in ("", "since=2013-01-03T10:00:00Z", "until=2013-01-03T01:00:00Z&last=7")
+        )
+    rows = r'<th scope="row">[^<]*%</th>.*?</tr>|<th scope="row">median</th>.*?</tr>'
+    words = r"as usual|(?:above|below) all of the last 8 \(.*?\)"
+    said = [re.findall(words, " ".join(re.findall(rows, part))) for part in (whole, last, earlier)]
+    assert len(said[0]) == 5
+    assert said[1] == said[0]
+    assert len(said[2]) == 5
+
+
 def test_pictures_lie_beside_markdown(configuration: Configuration, tmp_path: Path) -> None:
     """Each is well-formed, named in the text, and written before it; nothing is embedded."""
     target = tmp_path / "a report.md"

@@ -394,6 +394,28 @@ def test_rows_that_stand_out_are_named() -> None:
     assert standing_out(newest(picture(days, BARS), Order())) == []
 
 
+def test_the_overview_says_how_many_other_rows_are_unusual() -> None:
+    """Of those that stand out on the page of the job, one by one, whichever row is the headline."""
+    days = told("abc", *[10.0] * 40)
+    values = (("a", 10.0), ("b", 3.0), ("c", 90.0))
+    rows: list[Row] = [{"cell": c, "value": v, "lower": v - 2, "upper": v + 2} for c, v in values]
+    last = picture([*days[:-1], replace(days[-1], rows=tuple(rows))], BARS)
+    expected = {
+        "a": "2 of 2 other rows are unusual: b below all before, c above all before",
+        "b": "1 of 2 other rows is unusual: c above all before",
+    }
+    for cell, others in expected.items():
+        found = headline(last, {"cell": cell})
+        assert found is not None
+        assert (found.name, found.others) == (cell, others)
+    calm = headline(picture(days, BARS))
+    assert calm is not None
+    assert calm.others == "none of 2 other rows is unusual"
+    young = headline(picture(days[:3], BARS))
+    assert young is not None
+    assert young.others == ""
+
+
 def test_numbers_have_the_digits_that_intervals_support() -> None:
     """Two digits of the width; without an interval three of the number."""
     assert rounded(978.732, (961.2, 997.1)) == "979"

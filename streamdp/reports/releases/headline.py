@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 
@@ -15,6 +15,9 @@ from streamdp.types.columns import HARDLY_ANY
 HOUR, DAY, WEEK = 3600, 86_400, 7 * 86_400
 PAST, LEAST_PAST = 8, 3
 """Earlier batches that the newest is compared with, and how many there must be."""
+
+NAMED = 3
+"""Unusual rows that a sentence names."""
 
 NOTHING_SAID = "hardly any records, so it says nothing of them"
 
@@ -33,6 +36,7 @@ class Headline:
         interval: Its ends in words; empty without one.
         usual: How it lies among earlier ones; empty where there are too few.
         batch: The batch it is of.
+        others: How many of the other rows are not usual, and which; empty where none is compared.
     """
 
     name: str
@@ -41,6 +45,7 @@ class Headline:
     interval: str
     usual: str
     batch: str
+    others: str = ""
 
 
 def headline(picture: Picture, row: Mapping[str, str] | None = None) -> Headline | None:
@@ -62,7 +67,8 @@ def headline(picture: Picture, row: Mapping[str, str] | None = None) -> Headline
     said = rounded(value, ends)
     interval = "" if ends is None else f"{rounded(ends[0], ends)} to {rounded(ends[1], ends)}"
     name, usual = picture.called(series), compared(picture, series)
-    return Headline(name, said, picture.unit_of(series), interval, usual, batch)
+    others = _others(picture, series)
+    return Headline(name, said, picture.unit_of(series), interval, usual, batch, others)
 
 
 def headline_series(picture: Picture, row: Mapping[str, str] | None = None) -> Series | None:
@@ -172,6 +178,33 @@ def compared(picture: Picture, series: Series) -> str:
     if shown[0] > high:
         return f"above all of {among}"
     return f"usual for a {day}" if is_daily else "as usual"
+
+
+def usual_of(picture: Picture) -> dict[str, str]:
+    """How the newest value of each series lies among earlier ones, by the series' name."""
+    return {each.name: compared(picture, each) for each in picture.series}
+
+
+def is_unusual(usual: str) -> bool:
+    """Whether a value is said to lie below or above all of the same before."""
+    return usual.startswith(("below", "above"))
+
+
+def _others(picture: Picture, main: Series) -> str:
+    """How many of the rows beside one are unusual, and which."""
+    known = [each for each in picture.series if each is not main]
+    usual = usual_of(replace(picture, series=tuple(known)))
+    told = [each for each in known if usual[each.name] not in ("", NOTHING_SAID)]
+    if not told:
+        return ""
+    of = f"{len(told)} other row{'' if len(told) == 1 else 's'}"
+    apart = [each for each in told if is_unusual(usual[each.name])]
+    if not apart:
+        return f"none of {of} is unusual"
+    names = [f"{picture.called(e)} {usual[e.name].split()[0]} all before" for e in apart[:NAMED]]
+    more = f" and {len(apart) - NAMED} more" if len(apart) > NAMED else ""
+    are = "is" if len(apart) == 1 else "are"
+    return f"{len(apart)} of {of} {are} unusual: {', '.join(names)}{more}"
 
 
 def _earlier(picture: Picture, line: Line) -> Iterator[float]:
