@@ -15,7 +15,7 @@ from streamdp.log.events import EVENTS
 from streamdp.reports.charts.frame import SIZES
 from streamdp.reports.charts.lines import spark, steps
 from streamdp.reports.guarantee.budget import Budget, budget_if, budgets
-from streamdp.reports.guarantee.outlook import LAST_MOMENT, Lasts, questions, what_if
+from streamdp.reports.guarantee.outlook import Lasts, questions, what_if
 from streamdp.reports.guarantee.statement import common_delta, statement
 from streamdp.reports.guarantee.verification import verification
 from streamdp.reports.releases.changes import since_before
@@ -63,12 +63,20 @@ def show_overview(request: Request, view: View) -> Response:
     """Every job, what holds it, and what needs an operator."""
     Parameters(request)
     found = overview(view.configuration, view.database, view.now, view.spent)
-    looks = [_card(view, look) for look in found.jobs]
+    lasting = {each.report.scope: each.now for each in _budgets(view)}
+    looks = [_card(view, look, lasting.get(look.source)) for look in found.jobs]
     gates = [{"gate": gate, "held": holders(gate.held)} for gate in found.gates]
-    return page(request, view, "overview.html", whole=found, looks=looks, gates=gates)
+    return page(
+        request, view, "overview.html", whole=found, looks=looks, gates=gates, lasting=lasting
+    )
 
 
-def _card(view: View, look: JobLook) -> Json:
+def _budgets(view: View) -> list[Budget]:
+    """Every budget, as all pages say it."""
+    return view.once("budgets", lambda: budgets(view.configuration, view.database))
+
+
+def _card(view: View, look: JobLook, lasts: Lasts | None) -> Json:
     """One job of the overview."""
     job = look.status.report.job
     whole = _recent(view, job, look.recent)
@@ -77,7 +85,7 @@ def _card(view: View, look: JobLook) -> Json:
         "report": look.status.report,
         "held": "; ".join(map(told, look.status.holds)),
         "headline": _headline(view, job, whole),
-        "until": _lasts_until(look, whole),
+        "lasts": lasts,
     }
 
 
@@ -254,7 +262,7 @@ def show_budget(request: Request, view: View) -> Response:
     purpose = parameters.choice("purpose", ("", *sorted(PURPOSES)), "")
     before = parameters.number("before", 0, 1, 2**62) or None
     rows = ledger_page(view.database, ROWS + 1, before, scope, job, purpose or None)
-    found = view.once("budgets", lambda: budgets(view.configuration, view.database))
+    found = _budgets(view)
     charts = {budget.report.scope: _spending(view, budget.report) for budget in found}
     asked, then = asked_of(parameters, view, found)
     return page(
@@ -394,20 +402,6 @@ def _headline(view: View, job: str, whole: Picture) -> Json:
     best = series.told(series.best)
     line = Markup(spark(best.values, title=f"{job}: {said.name}"))  # noqa: S704
     return {"said": said, "spark": line}
-
-
-def _lasts_until(look: JobLook, whole: Picture) -> int | None:
-    """Where the batch lies that a source's budget is spent with, if all its jobs go on.
-
-    Args:
-        look: One of its jobs.
-        whole: The last releases of it.
-    """
-    if look.together is None or whole.axis != "time" or len(whole.times) < 2:
-        return None
-    apart = (whole.times[-1] - whole.times[0]) // (len(whole.times) - 1)
-    until = whole.times[-1] + look.together * apart
-    return until if until < LAST_MOMENT else None
 
 
 def _spending(view: View, report: ScopeReport) -> Markup:

@@ -84,10 +84,13 @@ def test_batches_without_windows_lie_at_the_dates_in_their_keys(tmp_path: Path) 
         store.reserve("s", "job", each, charge(30), 0)
     at = clock(store.database, "s", "epsilon", None)
     assert (at.every, at.number) == (DAY, 3)
-    assert in_words(Lasts(None, 3, at.place_of(3))) == "3 more batches, the last on 2013-01-06"
+    assert (
+        in_words(Lasts(None, 3, at.place_of(3)))
+        == "enough for 3 more batches, up to that of 2013-01-06"
+    )
     store.reserve("s", "job", Batch("s", "part"), charge(30), 0)
     at = clock(store.database, "s", "epsilon", None)
-    assert in_words(Lasts(None, 3, at.place_of(3))) == "3 more batches"
+    assert in_words(Lasts(None, 3, at.place_of(3))) == "enough for 3 more batches"
 
 
 def test_charges_add_up_in_every_measure() -> None:

@@ -16,6 +16,8 @@ import duckdb
 import pytest
 from starlette.testclient import TestClient
 
+from streamdp.reports.guarantee.budget import budgets
+from streamdp.reports.guarantee.outlook import in_words
 from streamdp.reports.guarantee.plain import NOT_PROMISED, in_plain_words
 from streamdp.store.archive import select_releases
 from streamdp.store.database import connect
@@ -66,6 +68,19 @@ def test_the_job_page_draws_series_gates_and_carried_stretches(client: TestClien
     assert all(each["from"] < each["to"] for each in numbers["carried"])
     assert numbers["batches"] == ["2023-11-15", "2023-11-17"]
     assert len(numbers["series"]) == 1
+
+
+def test_overview_and_budget_say_one_end_of_a_budget(client: TestClient, reader: Reader) -> None:
+    """For each source: as many batches, up to the same one."""
+    overview, budget = client.get("/").text, client.get("/budget").text
+    said = dict(re.findall(r"Budget of (\S+), if all its jobs go on: (.*?)\.", overview))
+    sections = dict(re.findall(r'<h2 id="scope-\d+">(\S+)</h2>(.*?)</section>', budget, re.DOTALL))
+    assert said
+    for source, words in said.items():
+        assert f"<strong>{words}</strong>" in sections[source]
+    with reader.look() as view:
+        ends = {each.report.scope: each.now for each in budgets(view.configuration, view.database)}
+    assert {name: in_words(ends[name]) for name in said} == said
 
 
 def test_pages_of_the_api_join(client: TestClient) -> None:

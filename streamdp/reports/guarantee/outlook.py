@@ -248,12 +248,12 @@ def in_words(found: Lasts) -> str:
     """For how long, in words.
 
     >>> in_words(Lasts(None, 3, 1_357_171_200)), in_words(Lasts(None, 0, None))
-    ('3 more batches, the last on 2013-01-03', 'no more batches')
+    ('enough for 3 more batches, up to that of 2013-01-03', 'enough for no more batches')
     """
     if found.batches is None:
         return "for ever: nothing is charged"
     if not found.batches:
-        return "no more batches"
+        return "enough for no more batches"
     day = "" if found.until is None else datetime.fromtimestamp(found.until, UTC).strftime(DAY)
-    more = f"{found.batches:,} more batch{'' if found.batches == 1 else 'es'}"
-    return f"{more}, the last on {day}" if day else more
+    more = f"enough for {found.batches:,} more batch{'' if found.batches == 1 else 'es'}"
+    return f"{more}, up to that of {day}" if day else more

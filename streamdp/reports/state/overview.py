@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
 from streamdp.config import Configuration
 from streamdp.database import Database
 from streamdp.privacy.filters import Item, Measure
-from streamdp.reports.guarantee.outlook import prices_of_batch, sum_of
 from streamdp.reports.guarantee.prices import price_of_release
 from streamdp.reports.state.holds import Hold
 from streamdp.reports.state.status import (
@@ -55,8 +54,6 @@ class JobLook:
         price: Of one release.
         runway: How many more releases the lifetime cap of its source has room for.
         recent: Its last releases, oldest first.
-        together: For how many more batches there is room if all jobs of the source go on; None
-            where they cost nothing, or nothing was spent yet.
     """
 
     status: JobStatus
@@ -64,7 +61,6 @@ class JobLook:
     price: Item
     runway: int | None
     recent: tuple[Release, ...]
-    together: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,17 +106,9 @@ def overview(
     pulse, beat = signs_of_life(database, configuration.store.path)
     state = daemon_state(pulse, now)
     purses = {name: _purse(database, name) for name in configuration.sources}
-    together = {
-        name: None if purse is None else purse.lasts(_price_of_batch(configuration, database, name))
-        for name, purse in purses.items()
-    }
-    looks = {
-        name: job_look(configuration, database, name, now, purses[each.source], spent(name), beat)
-        for name, each in configuration.releases.items()
-    }
     jobs = tuple(
-        replace(look, together=together[configuration.releases[name].source])
-        for name, look in looks.items()
+        job_look(configuration, database, name, now, purses[each.source], spent(name), beat)
+        for name, each in configuration.releases.items()
     )
     names = configuration.all_gates()
     gates = tuple(gate_status(configuration, database, name, now) for name in names)
@@ -159,10 +147,6 @@ def job_look(
         runway=None if purse is None else purse.lasts(price),
         recent=newest_releases(database, job, RECENT)[::-1],
     )
-
-
-def _price_of_batch(configuration: Configuration, database: Database, source: str) -> Item:
-    return sum_of(prices_of_batch(configuration, database, source).values())
 
 
 def _purse(database: Database, source: str) -> Purse | None:
