@@ -26,7 +26,7 @@ from streamdp.reports.releases.series import Picture, picture
 from streamdp.reports.releases.sheet import data_sheet
 from streamdp.reports.releases.summary import BY_ITSELF, about_changes, may_be_shown, since_said
 from streamdp.reports.state.overview import RECENT, JobLook, job_look, overview, told
-from streamdp.reports.state.status import holders
+from streamdp.reports.state.status import DaemonState, daemon_state, holders, signs_of_life
 from streamdp.store.ledger.chain import PURPOSES
 from streamdp.store.ledger.privacy_guarantee import claim_of
 from streamdp.store.reading.browse import find_by_id, ledger_page, newest_releases, spending
@@ -64,7 +64,7 @@ def show_overview(request: Request, view: View) -> Response:
     Parameters(request)
     found = overview(view.configuration, view.database, view.now, view.spent)
     lasting = {each.report.scope: each.now for each in _budgets(view)}
-    looks = [_card(view, look, lasting.get(look.source)) for look in found.jobs]
+    looks = [_card(view, look, found.daemon, lasting.get(look.source)) for look in found.jobs]
     gates = [{"gate": gate, "held": holders(gate.held)} for gate in found.gates]
     return page(
         request, view, "overview.html", whole=found, looks=looks, gates=gates, lasting=lasting
@@ -76,7 +76,7 @@ def _budgets(view: View) -> list[Budget]:
     return view.once("budgets", lambda: budgets(view.configuration, view.database))
 
 
-def _card(view: View, look: JobLook, lasts: Lasts | None) -> Json:
+def _card(view: View, look: JobLook, daemon: DaemonState, lasts: Lasts | None) -> Json:
     """One job of the overview."""
     job = look.status.report.job
     whole = _recent(view, job, look.recent)
@@ -84,9 +84,15 @@ def _card(view: View, look: JobLook, lasts: Lasts | None) -> Json:
         "look": look,
         "report": look.status.report,
         "held": "; ".join(map(told, look.status.holds)),
+        "state": _state(look, daemon),
         "headline": _headline(view, job, whole),
         "lasts": lasts,
     }
+
+
+def _state(look: JobLook, daemon: DaemonState) -> str:
+    """State of a job: one that nothing holds is no more active than the daemon."""
+    return look.status.state if daemon == "running" or look.status.holds else f"daemon {daemon}"
 
 
 def show_job(request: Request, view: View) -> Response:
@@ -104,6 +110,7 @@ def show_job(request: Request, view: View) -> Response:
         table = table.part(drawing.part) if drawing.part else table
     columns = tables.columns(table)
     look = job_look(view.configuration, view.database, job, view.now, None, view.spent(job))
+    daemon = daemon_state(signs_of_life(view.database, view.configuration.store.path)[0], view.now)
     newest = []
     if drawing.whole.times and not drawing.per:
         past = _past(view, job, drawing.whole.ids[-1], look.recent)
@@ -115,6 +122,8 @@ def show_job(request: Request, view: View) -> Response:
         job=job,
         look=look,
         held="; ".join(map(told, look.status.holds)),
+        daemon=daemon,
+        state=_state(look, daemon),
         said=_said(view, job, _recent(view, job, look.recent)),
         moved=_moved(view, job, look.recent),
         errors=_errors(look.recent[-1], view.columns(job)) if look.recent else {},

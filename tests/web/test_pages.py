@@ -7,6 +7,7 @@ import html
 import io
 import json
 import re
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -16,6 +17,9 @@ import duckdb
 import pytest
 from starlette.testclient import TestClient
 
+from streamdp.cli.look.web import kind_of
+from streamdp.config import load
+from streamdp.config.sections.web import Web
 from streamdp.reports.guarantee.budget import budgets
 from streamdp.reports.guarantee.outlook import in_words
 from streamdp.reports.guarantee.plain import NOT_PROMISED, in_plain_words
@@ -24,9 +28,10 @@ from streamdp.store.database import connect
 from streamdp.store.reading.browse import Stretch, newest_releases, sampled_releases
 from streamdp.store.reading.read_only import PRIVATE
 from streamdp.store.schema.migrations import migrate
+from streamdp.web.app import application
 from streamdp.web.downloads import csv_text
 from streamdp.web.reader import Reader
-from tests.web.addresses import addresses
+from tests.web.addresses import HOST, addresses
 from tests.web.conftest import HOSTILE, release_id
 
 
@@ -81,6 +86,33 @@ def test_overview_and_budget_say_one_end_of_a_budget(client: TestClient, reader:
     with reader.look() as view:
         ends = {each.report.scope: each.now for each in budgets(view.configuration, view.database)}
     assert {name: in_words(ends[name]) for name in said} == said
+
+
+@pytest.mark.parametrize(
+    ("pid", "ago", "state"), [(1, 5, "running"), (1, 3600, "dead"), (None, 5, "stopped")]
+)
+def test_no_job_is_active_while_the_daemon_is_not(
+    home: Path, tmp_path: Path, pid: int | None, ago: int, state: str
+) -> None:
+    """That it does not run is said before all else, and no job is said to wake."""
+    shutil.copytree(home, tmp_path / "home")
+    config = tmp_path / "home" / "config.yaml"
+    loaded = load(config)
+    now = 2_000_000_000
+    with closing(sqlite3.connect(loaded.store.path)) as store:
+        store.execute("UPDATE instance SET pid = ?, heartbeat_at = ?", [pid, now - ago])
+        store.commit()
+    web = application(Reader(config, loaded, kind_of, lambda: now), Web())
+    with TestClient(web, base_url=HOST) as browser:
+        overview, job = browser.get("/").text, browser.get("/jobs/daily").text
+    assert f">{state}</span> <span" in overview
+    alive = state == "running"
+    assert (">active</span>" in overview) == (">active</span>" in job) == alive
+    assert ("wakes next <time" in job) == alive
+    assert ("No warning." in overview) <= alive
+    first = re.search(r'<p class="alert (\w+)".*?</p>', overview, re.DOTALL)
+    told = {"running": "", "dead": "gives no sign of life", "stopped": "The daemon does not run."}
+    assert alive or (first is not None and told[state] in first[0])
 
 
 def test_pages_of_the_api_join(client: TestClient) -> None:

@@ -163,7 +163,8 @@ def of_daemon(state: DaemonState, pulse: Pulse | None) -> list[Alert]:
     """What needs an operator in the daemon as a whole."""
     if state != "dead":
         return [] if pulse is None else list(_of_pulse(pulse))
-    return [Alert("error", "daemon", "gives no sign of life, and has not stopped on purpose")]
+    text = "gives no sign of life, and has not stopped on purpose: nothing is released"
+    return [Alert("error", "daemon", text)]
 
 
 def _of_pulse(pulse: Pulse) -> Iterator[Alert]:
