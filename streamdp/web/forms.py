@@ -74,6 +74,7 @@ def templates() -> Environment:
         "but": but,
         "arranged": of_mappings,
         "sized": sized,
+        "linked": linked,
     }
     made.globals |= {"static": static_address, "version": __version__}
     return made
@@ -82,6 +83,13 @@ def templates() -> Environment:
 def render(name: str, **content: Json) -> str:
     """Render a page."""
     return templates().get_template(name).render(**content)
+
+
+def linked(text: str) -> Markup:
+    """A sentence in which the command that prints the statement is a link to its page."""
+    return escape(text).replace(
+        "`streamdp statement`", Markup('<a href="/statement">the statement</a>')
+    )
 
 
 def moment(seconds: int | None) -> str:

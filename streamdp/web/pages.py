@@ -24,7 +24,13 @@ from streamdp.reports.releases.headline import Headline, headline, headline_seri
 from streamdp.reports.releases.learned import learned
 from streamdp.reports.releases.series import Picture, picture
 from streamdp.reports.releases.sheet import data_sheet
-from streamdp.reports.releases.summary import BY_ITSELF, about_changes, may_be_shown, since_said
+from streamdp.reports.releases.summary import (
+    BY_ITSELF,
+    about_changes,
+    bound_said,
+    may_be_shown,
+    since_said,
+)
 from streamdp.reports.state.overview import RECENT, JobLook, job_look, overview, told
 from streamdp.reports.state.status import DaemonState, daemon_state, holders, signs_of_life
 from streamdp.store.ledger.chain import PURPOSES
@@ -126,6 +132,7 @@ def show_job(request: Request, view: View) -> Response:
         state=_state(look, daemon),
         said=_said(view, job, _recent(view, job, look.recent)),
         moved=_moved(view, job, look.recent),
+        bound=bound_said(*_of(view), job, look.recent[-1:]),
         errors=_errors(look.recent[-1], view.columns(job)) if look.recent else {},
         drawing=drawing,
         numbers={each.name: at for at, each in enumerate(drawing.whole.series)},

@@ -15,6 +15,7 @@ from streamdp.reports.guarantee.plain import (
     SAYS_LITTLE,
     guessed_right,
     in_plain_words,
+    row_of,
     stretches,
 )
 from streamdp.store.ledger import ledger
@@ -148,6 +149,18 @@ def test_words_say_each_figure_once_and_what_is_not_promised() -> None:
         " lost at most epsilon 0.1, 9, in this order."
     )
     assert said[-1]["text"] == NOT_PROMISED
+    dear = {"job": "hourly", **row_of(100_000_000, 0)}
+    (told,) = [
+        each["text"]
+        for each in in_plain_words([source | {"source": "a", "dearest_release": dear}])
+        if each["title"] == "How much in a"
+    ]
+    assert told.startswith(
+        "a guess about one is right at most 53 times in 100 by one release (epsilon 0.1), and by"
+        " every release of a together, for ever, more than 99 times, which promises little"
+        " (epsilon 60 by the caps); of its jobs, as they are configured, hourly is the"
+        " dearest. By caps, right guesses"
+    )
     exchanged = in_plain_words([source | {"source": "a", "neighbours": "substitute"}])
     assert "another in its place" in exchanged[1]["text"]
     assert exchanged[0]["text"] == "each visit, in a."

@@ -321,7 +321,18 @@ def test_five_questions_are_answered_one_click_from_the_overview(client: TestCli
     sheet = html.unescape(client.get(f"/jobs/{job}/sheet").text)
     assert "May it be shown?" in sheet
     assert "Not promised: " + NOT_PROMISED in sheet
-    assert "times in 100 by one release" in sheet
+    (bound,) = re.findall(
+        r"right (at most \d+ times in 100 by one release .*? by the caps\))", sheet
+    )
+    page, statement = (
+        html.unescape(client.get(each).text) for each in (f"/jobs/{job}", "/statement")
+    )
+    assert bound in page
+    assert bound.partition(", and by ")[2] in statement
+    assert '<a href="/statement">the statement</a> has the sum' in sheet
+    assert "streamdp statement" not in sheet
+    assert "costs nothing more" in page
+    assert "costs nothing more" in sheet
     cost = client.get(f"/budget?job={job}").text
     assert f"<td>{job}</td>" in cost
     assert "What each job takes" in cost

@@ -216,7 +216,7 @@ def test_who_may_see_a_report_is_said_exactly(configuration: Configuration) -> N
     found = told(configuration, "air_time")
     said = " ".join(found.words.showing)
     one, six = guessed_right(100_000_000), guessed_right(600_000_000)
-    assert f"at most {one} times in 100 by one release (ε 0.1)" in said
+    assert f"at most {one} times in 100 by one release (epsilon 0.1), and by every" in said
     assert f"{six} times by all 6 of this period (ε 0.6), if it is in every batch" in said
     assert "come on top" in said
     assert "Found in the data" not in said

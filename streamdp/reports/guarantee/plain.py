@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -175,6 +175,42 @@ def in_plain_words(sources: Sequence[dict[str, Json]]) -> list[dict[str, str]]:
     return [*found, {"title": "Not promised", "text": NOT_PROMISED + more}] if begun else found
 
 
+def one_and_all(one: Mapping[str, Json], life: Mapping[str, Json], source: str) -> str:
+    """How often a guess is right at most, by one release and by all of a source, in one sentence.
+
+    >>> one = {"guessed_right_of_100": "53", "epsilon_at_most": "0.1"}
+    >>> one_and_all(one, one | {"guessed_right_of_100": "82"}, "visits").split(", and ")[1]
+    'by every release of visits together, for ever, at most 82 times (epsilon 0.1 by the caps)'
+
+    Args:
+        one: Epsilon, delta and guesses of one release, as in the rows of `how_much`.
+        life: The same of all batches of its source.
+        source: Which.
+    """
+    right = life["guessed_right_of_100"]
+    often = f"at most {right} times"
+    if right == SAYS_LITTLE:
+        often = "more than 99 times, which promises little"
+    return (
+        f"at most {one['guessed_right_of_100']} times in 100 by one release ({_price(one)}), and by"
+        f" every release of {source} together, for ever, {often} ({_price(life)} by the caps)"
+    )
+
+
+def row_of(epsilon: int, delta: int) -> dict[str, Json]:
+    """Epsilon and delta of one release, and what a guess is worth by it."""
+    return {
+        "epsilon_at_most": epsilon_text(epsilon),
+        **({"delta_at_most": delta_text(delta)} if delta else {}),
+        "guessed_right_of_100": guessed_right(epsilon, delta),
+    }
+
+
+def _price(row: Mapping[str, Json]) -> str:
+    delta = f", delta {row['delta_at_most']}" if "delta_at_most" in row else ""
+    return f"epsilon {row['epsilon_at_most']}{delta}"
+
+
 def _from(neighbours: str) -> str:
     exchanged = neighbours == "substitute"
     what = "is that one, or another in its place" if exchanged else "is among the data, or not"
@@ -197,7 +233,13 @@ def _how_much(source: dict[str, Json]) -> str:
         so_far = f"epsilon {so_far}" + (", in this order" if len(rows) > 1 else "")
         if "delta_of_releases" in lost:
             so_far += f"; of delta {lost['delta_of_releases']} in all"
-    return f"right guesses in 100, at most: {_bets(rows)}. So far one has lost at most {so_far}."
+    one, first = source.get("dearest_release"), ""
+    if one is not None:
+        said = one_and_all(one, life, source["source"])
+        dear = f"of its jobs, as they are configured, {one['job']} is the dearest"
+        first = f"a guess about one is right {said}; {dear}. By caps, "
+    bets = _bets(rows)
+    return f"{first}right guesses in 100, at most: {bets}. So far one has lost at most {so_far}."
 
 
 def _bets(rows: Sequence[dict[str, Json]]) -> str:
@@ -214,5 +256,4 @@ def _bets(rows: Sequence[dict[str, Json]]) -> str:
 
 
 def _who(row: dict[str, Json]) -> str:
-    delta = f", delta {row['delta_at_most']}" if "delta_at_most" in row else ""
-    return f"{row['one_that_is_in']} (epsilon {row['epsilon_at_most']}{delta})"
+    return f"{row['one_that_is_in']} ({_price(row)})"

@@ -11,7 +11,7 @@ from streamdp.privacy.accountants import epsilon_of_rho
 from streamdp.privacy.amounts import ATTO, atto_up, delta_text, epsilon_text, nano_up, number_text
 from streamdp.privacy.filters import Caps, Item, Limit
 from streamdp.privacy.steps import loss_of_steps
-from streamdp.reports.guarantee.plain import in_plain_words, stretches
+from streamdp.reports.guarantee.plain import in_plain_words, row_of, stretches
 from streamdp.reports.releases.measurements import in_words
 from streamdp.store.ledger.cap_usage import Room, rooms
 from streamdp.store.ledger.chain import spent_of
@@ -153,6 +153,7 @@ def _source(
             each.row()
             for each in stretches(database, scope, caps, every, loss.pure, delta, growing=growing)
         ],
+        **_dearest(configuration, scope),
         "differences": _differences(meaning, caps),
         "caps": [_cap(room, caps, delta) for room in rooms(database, scope, price)],
         "spent_for_life": {
@@ -166,6 +167,25 @@ def _source(
             "by_loss_distributions": by_draws,
         },
     }
+
+
+def life_of(configuration: Configuration, database: Database, scope: str) -> dict[str, Json]:
+    """What one in all batches of a source may lose for ever, as its statement says it."""
+    delta = common_delta(configuration, database, list(configuration.releases))
+    caps = caps_of(database, scope)
+    return stretches(database, scope, caps, None, None, delta, growing=True)[-1].row()
+
+
+def _dearest(configuration: Configuration, scope: str) -> dict[str, Json]:
+    """What one may lose by a release of the dearest job of a source; nothing of prices in rho."""
+    prices = {
+        name: each.price for name, each in configuration.releases.items() if each.source == scope
+    }
+    if not prices or any(each.measure != "epsilon" for each in prices.values()):
+        return {}
+    job = max(prices, key=lambda name: (prices[name].nano, prices[name].delta))
+    row = row_of(prices[job].nano, atto_up(prices[job].delta))
+    return {"dearest_release": {"job": job, **row}}
 
 
 def _texts(configuration: Configuration, scope: str) -> dict[str, Json]:

@@ -10,7 +10,8 @@ from streamdp.config import Configuration
 from streamdp.database import Database
 from streamdp.privacy.amounts import delta_text, epsilon_text, total_text
 from streamdp.reports.guarantee.budget import budgets
-from streamdp.reports.guarantee.plain import NOT_PROMISED, guessed_right
+from streamdp.reports.guarantee.plain import NOT_PROMISED, guessed_right, one_and_all, row_of
+from streamdp.reports.guarantee.statement import life_of
 from streamdp.reports.releases.changes import Comparison, PeriodRow, called
 from streamdp.reports.releases.headline import Headline, headline
 from streamdp.reports.releases.periods import in_words
@@ -390,11 +391,15 @@ def may_be_shown(
         return
     growing = configuration.sources[section.source].is_growing()
     yield (
-        "That is for you to decide, by three things: by the bound below, which is the same whoever"
-        " reads it, a customer, a competitor or the public; by the names below, which are not"
-        " protected; and by the figures themselves, for what is true of everybody is shown."
+        "Yes, as far as privacy is priced: showing it costs nothing more, because its price was"
+        " paid when it was released, and the bound below is the same whoever reads it, a customer,"
+        " a competitor or the public. Three things remain for you to decide: whether that bound is"
+        " low enough; whether the names below may be seen, which are not protected; and whether"
+        " the figures may, for what is true of everybody is shown."
     )
-    bound = _bound(releases, meaning["neighbours"], growing=growing, whole=not left_out)
+    bound = bound_said(configuration, database, job, releases)
+    if not left_out and len(releases) > 1:
+        bound += _together(releases, growing=growing)
     yield (
         f"Protected is each {meaning['unit']}. All numbers, changes and pictures follow from"
         f" releases that were made, and tell no more of any one than these do. {bound} Earlier"
@@ -413,31 +418,47 @@ def may_be_shown(
     yield f"Not promised: {NOT_PROMISED}"
 
 
-def _bound(releases: Sequence[Release], neighbours: str, *, growing: bool, whole: bool) -> str:
-    """How often a guess about one is right at most, by one release and by all of them.
+def bound_said(
+    configuration: Configuration, database: Database, job: str, releases: Sequence[Release]
+) -> str:
+    """How often a guess about one is right at most, by one release and by all of its source.
 
     Args:
-        releases: Those that are shown.
-        neighbours: Whether one is left out, or another stands in its place.
-        growing: Whether a record is in all batches from its own on.
-        whole: Whether no release is left out.
+        configuration: Of the job.
+        database: The store.
+        job: Which.
+        releases: Of the job; the dearest of them counts.
     """
+    source = configuration.releases[job].source
+    meaning = declaration_of(database, source)
+    if meaning is None or not releases:
+        return ""
     if any(each.epsilon_nano is None for each in releases):
         return "What a price in ρ is worth in ε, the statement says."
-    other = "that another is in its place" if neighbours == "substitute" else "that it is not"
+    exchanged = meaning["neighbours"] == "substitute"
+    other = "that another is in its place" if exchanged else "that it is not"
+    most = max((each.epsilon_nano or 0, each.delta_atto) for each in releases)
+    said = one_and_all(row_of(*most), life_of(configuration, database, source), source)
     who = f"Who finds it as likely that one is among the data as {other}, and guesses, is right"
-    costs = [(each.epsilon_nano or 0, each.delta_atto) for each in releases]
-    most, sums = max(costs), (sum(a for a, _ in costs), sum(b for _, b in costs))
-    by_one = f"{guessed_right(*most)} times in 100 by one release (ε {epsilon_text(most[0])})"
+    return f"{who} {said}."
+
+
+def _together(releases: Sequence[Release], *, growing: bool) -> str:
+    """The same by all releases of a period; nothing of prices in rho.
+
+    Args:
+        releases: Those that are shown, and none is left out.
+        growing: Whether a record is in all batches from its own on.
+    """
+    if any(each.epsilon_nano is None for each in releases):
+        return ""
+    sums = sum(each.epsilon_nano or 0 for each in releases), sum(e.delta_atto for e in releases)
     chance = f", δ {delta_text(sums[1])}" if sums[1] else ""
     every = "" if growing else ", if it is in every batch"
-    by_all = (
-        f"{guessed_right(*sums)} times by all {len(costs)} of this period"
-        f" (ε {epsilon_text(sums[0])}{chance}){every}"
+    return (
+        f" It is at most {guessed_right(*sums)} times by all {len(releases)} of this period"
+        f" (ε {epsilon_text(sums[0])}{chance}){every}."
     )
-    if len(costs) == 1:
-        return f"{who} at most {by_one}."
-    return f"{who} at most {by_one}, and {by_all}." if whole else f"{who} at most {by_one}."
 
 
 def _listed(names: Sequence[str]) -> str:
