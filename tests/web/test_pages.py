@@ -30,6 +30,7 @@ from streamdp.store.reading.read_only import PRIVATE
 from streamdp.store.schema.migrations import migrate
 from streamdp.web.app import application
 from streamdp.web.downloads import csv_text
+from streamdp.web.forms import render
 from streamdp.web.reader import Reader
 from tests.web.addresses import HOST, addresses
 from tests.web.conftest import HOSTILE, release_id
@@ -113,6 +114,26 @@ def test_no_job_is_active_while_the_daemon_is_not(
     first = re.search(r'<p class="alert (\w+)".*?</p>', overview, re.DOTALL)
     told = {"running": "", "dead": "gives no sign of life", "stopped": "The daemon does not run."}
     assert alive or (first is not None and told[state] in first[0])
+
+
+@pytest.mark.parametrize(("number", "shown"), [(10, 10), (16, 16), (40, 16)])
+def test_the_menu_leads_to_every_job(number: int, shown: int) -> None:
+    """Of very many to the first, and to the list of all."""
+    names = [f"job_{at}" for at in range(number)]
+    text = render("verification.html", checks=[], here="/", now=0, jobs=names, stale="")
+    assert re.findall(r'href="/jobs/(.*?)"', text) == names[:shown]
+    assert ("all 40 jobs" in text) == (number > shown)
+
+
+def test_the_log_page_says_how_to_keep_a_log(home: Path) -> None:
+    """Where there is none: what it would be, and the line that makes one."""
+    loaded = load(home / "config.yaml")
+    none = loaded.model_copy(update={"log": loaded.log.model_copy(update={"path": None})})
+    web = application(Reader(home / "config.yaml", none, kind_of), Web())
+    with TestClient(web, base_url=HOST) as browser:
+        text = browser.get("/log").text
+    assert "<code>log: {path: streamdp.log}</code>" in text
+    assert "with no place for records" in text
 
 
 def test_pages_of_the_api_join(client: TestClient) -> None:
