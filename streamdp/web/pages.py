@@ -26,6 +26,7 @@ from streamdp.reports.releases.series import Picture, picture
 from streamdp.reports.releases.sheet import data_sheet
 from streamdp.reports.releases.summary import (
     BY_ITSELF,
+    SURENESS,
     about_changes,
     bound_said,
     may_be_shown,
@@ -177,11 +178,19 @@ def _said(view: View, job: str, whole: Picture) -> Headline | None:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """How a job's last whole period changed, in one sentence, and of groups in a table."""
+    """How a job's last whole period changed, in one sentence, and of groups in a table.
+
+    Args:
+        said: The sentence.
+        about: How to read the table.
+        grid: A row for each group and measure; none where there is but one.
+        words: Words of the sentence and the table, and what they mean.
+    """
 
     said: str
     about: str
     grid: Grid
+    words: Sequence[tuple[str, str]]
 
 
 def _moved(view: View, job: str, recent: Sequence[Release]) -> Moved | None:
@@ -198,7 +207,9 @@ def _moved(view: View, job: str, recent: Sequence[Release]) -> Moved | None:
         zone = view.configuration.sources[section.source].zone
         said = since_said(found, section.by, zone)
         grid: Grid = changes_grid(found, whole.unit) if len(found.rows) > 1 else ([], [])
-        return Moved(said, f"{about_changes(found)} {BY_ITSELF}", grid)
+        sure = any(row.moved and row.moved.differ is not None for row in found.rows)
+        words = SURENESS if sure else ()
+        return Moved(said, f"{about_changes(found)} {BY_ITSELF}", grid, words)
 
     state = (recent[-1].id, id(view.configuration))
     return view.reader.once(("moved", job), state, compute)

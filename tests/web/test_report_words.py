@@ -24,7 +24,7 @@ from streamdp.reports.guarantee.plain import guessed_right
 from streamdp.reports.releases.changes import Comparison, PeriodRow
 from streamdp.reports.releases.digest import Digest, digest
 from streamdp.reports.releases.sentences import amounts, change_said, sureness
-from streamdp.reports.releases.summary import summary
+from streamdp.reports.releases.summary import GLOSSARY, SURENESS, summary
 from streamdp.store.database import connect_to_read
 from streamdp.types import Json
 from streamdp.web.app import application
@@ -243,6 +243,10 @@ def test_the_page_says_the_change_of_the_last_whole_week(
         pages = {job: client.get(f"/jobs/{job}").text for job in configuration.releases}
     start = "The week of Monday 7 January 2013 beside the week before: "
     assert f"<p>{start}{sentence('median', one)}.</p>" in pages["air_time"]
+    for word, said in SURENESS:
+        assert f"<em>{word.capitalize()}</em>: {said}." in pages["air_time"]
+        assert said not in pages["traffic"]
+        assert (word, said) in GLOSSARY
     (counts,) = re.findall(f"<p>{start}(.*?)</p>", pages["traffic"])
     assert "flights" in counts
     assert "sure as" not in counts

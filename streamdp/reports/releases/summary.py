@@ -29,6 +29,20 @@ NAMED = 8
 BY_ITSELF = "Each is looked at by itself: of twenty without a change one may look as if it had one."
 """How to read changes of several groups."""
 
+SURENESS = (
+    (
+        "records differ, 90 in 100",
+        "it is so sure that the records of the two periods are not alike; here only the noise can"
+        " deceive",
+    ),
+    (
+        "process rose, 80 in 100",
+        "it is so sure that what brings the records about rose, beyond chance: even while that"
+        " stays as it is no two periods are alike, and this allows for it",
+    ),
+)
+"""The two things that a change of a quantile is sure of."""
+
 GLOSSARY = (
     (
         "release",
@@ -41,19 +55,14 @@ GLOSSARY = (
     ),
     ("interval", "meant to hold what the records themselves say, 95 times in 100"),
     ("median, 90 %", "half of the records lie below the median, nine in ten below the 90 % value"),
-    (
-        "as sure as 90 in 100",
-        "first, that the records of both periods differ: only the noise can deceive; then, that"
-        " their process changed, which makes them: periods that are alike differ too, and this"
-        " allows for it",
-    ),
+    *SURENESS,
     (
         "epsilon (ε)",
         "the price of a release in privacy: the smaller, the less it tells of any one; prices of"
         " releases add up",
     ),
 )
-"""Six words of a report."""
+"""Seven words of a report."""
 
 
 @dataclass(frozen=True, slots=True)
