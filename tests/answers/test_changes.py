@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from streamdp.answers.changes import changed_lately, quantile_change, shift
 from streamdp.answers.regression import History
@@ -22,16 +23,17 @@ def compared(by: float, seed: int) -> tuple[float, float, float]:
     return found.changed, whole.changed, whole.change
 
 
-def test_no_change_is_called_one_seldom() -> None:
-    """Of twenty pairs of four weeks without a change few are above 95 in 100."""
-    found = np.array([compared(0.0, seed)[:2] for seed in range(20)])
+@pytest.mark.parametrize("pairs", [8, pytest.param(40, marks=pytest.mark.long)])
+def test_no_change_is_called_one_seldom(pairs: int) -> None:
+    """Of pairs of four weeks without a change few are above 95 in 100."""
+    found = np.array([compared(0.0, seed)[:2] for seed in range(pairs)])
     assert (found > 0.95).mean(axis=0).max() <= 0.15
 
 
 def test_a_tenth_of_a_spread_is_found_and_measured() -> None:
     """Four weeks against four."""
-    found = np.array([compared(100.0, seed) for seed in range(12)])
-    assert (found[:, 1] > 0.95).sum() >= 11
+    found = np.array([compared(100.0, seed) for seed in range(8)])
+    assert (found[:, 1] > 0.95).sum() >= 7
     assert abs(found[:, 2].mean() - 100.0) < 20.0
 
 

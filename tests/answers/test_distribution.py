@@ -32,7 +32,7 @@ def moving(seed: int, count: int = 70) -> Days:
 def test_quantiles_of_a_week_are_those_of_its_records() -> None:
     """Intervals hold them nineteen times in twenty, and the error is of the noise's size."""
     held, errors = [], []
-    for seed in range(6):
+    for seed in range(3):
         made = moving(seed)
         of = distribution(made)
         for first in (0, 21, 42, 63):
@@ -51,7 +51,7 @@ def test_quantiles_of_a_week_are_those_of_its_records() -> None:
 def test_intervals_would_not_hold_if_noise_were_larger_than_is_said() -> None:
     """The test above can fail: three times the noise, said as before, is found."""
     held = []
-    for seed in range(6):
+    for seed in range(3):
         loud = days([0.0] * 70, seed, noise=80.0)
         lying = tuple(
             Counted(each.at, tuple(Stage(s.cuts, s.counts, 100.0) for s in each.stages))
@@ -87,14 +87,14 @@ def test_a_long_period_is_solved_in_pieces_and_agrees() -> None:
 def test_the_next_batch_is_forecast_with_an_interval_that_holds_it() -> None:
     """Its own deviation is in the interval: wider than that of a batch that was counted."""
     held = []
-    for seed in range(12):
+    for seed in range(6):
         made = moving(seed, 61)
         of = distribution(Days(made.batches[:60], made.records[:60]))
         found = of.next(0.5, 60.0)
         held.append(found.lower <= np.median(made.records[60]) <= found.upper)
         known = of.quantile(0.5, np.array([59]))
         assert found.upper - found.lower > known.upper - known.lower
-    assert sum(held) >= 9
+    assert sum(held) >= 5
 
 
 def test_nothing_is_said_beyond_the_outermost_cuts() -> None:
