@@ -64,7 +64,7 @@ def test_a_learner_that_buys_nothing_says_so_at_the_line(home: Path) -> None:
     with pytest.raises(ConfigurationError) as caught:
         load(home)
     assert str(caught.value) == (
-        "config.yaml:42:7 releases.air_time.prior.private_gradient: private_gradient is for"
+        "config.yaml:43:7 releases.air_time.prior.private_gradient: private_gradient is for"
         " the learner online-gradient, and this one is experts\n  hint: leave it out, or set"
         " learner: online-gradient"
     )

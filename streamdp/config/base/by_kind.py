@@ -58,11 +58,9 @@ class ByKind:
         section = self.section(kind) if isinstance(kind, str) else None
         if section is not None:
             return section.model_validate(value)
-        text = known_names(str(kind), list(self.names()))
-        said = f"there is no such kind of {self.what}: {{text}}"
-        problem = (
-            "missing" if "kind" not in value else PydanticCustomError("kind", said, {"text": text})
-        )
+        about = {"kind": str(kind), "known": known_names(str(kind), list(self.names()))}
+        said = f"there is no {self.what} of kind '{{kind}}': {{known}}"
+        problem = "missing" if "kind" not in value else PydanticCustomError("kind", said, about)
         raise ValidationError.from_exception_data(
             self.what, [{"type": problem, "loc": ("kind",), "input": value}]
         )
