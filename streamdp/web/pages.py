@@ -183,7 +183,7 @@ class Moved:
     Args:
         said: The sentence.
         about: How to read the table.
-        grid: A row for each group and measure; none where there is but one.
+        grid: A row for each group and measure.
         words: Words of the sentence and the table, and what they mean.
     """
 
@@ -206,7 +206,7 @@ def _moved(view: View, job: str, recent: Sequence[Release]) -> Moved | None:
             return None
         zone = view.configuration.sources[section.source].zone
         said = since_said(found, section.by, zone)
-        grid: Grid = changes_grid(found, whole.unit) if len(found.rows) > 1 else ([], [])
+        grid: Grid = changes_grid(found, whole.unit) if found.rows else ([], [])
         sure = any(row.moved and row.moved.differ is not None for row in found.rows)
         words = SURENESS if sure else ()
         return Moved(said, f"{about_changes(found)} {BY_ITSELF}", grid, words)

@@ -243,6 +243,9 @@ def test_the_page_says_the_change_of_the_last_whole_week(
         pages = {job: client.get(f"/jobs/{job}").text for job in configuration.releases}
     start = "The week of Monday 7 January 2013 beside the week before: "
     assert f"<p>{start}{sentence('median', one)}.</p>" in pages["air_time"]
+    week = row(compared(configuration, "air_time", at=WEEK - 7 * DAY), quantile="0.5")
+    value, low, high = amounts(*week.value)
+    assert f'{value}<span class="range">{low} to {high}</span>' in pages["air_time"]
     for word, said in SURENESS:
         assert f"<em>{word.capitalize()}</em>: {said}." in pages["air_time"]
         assert said not in pages["traffic"]
