@@ -104,9 +104,16 @@ class Measured:
 
     @cached_property
     def axes(self) -> tuple[Json, ...]:
-        """Axes of the newest release's tables, as questions describe them."""
-        found = [each.terms.question.get("axes", ()) for each in self._newest.measurements]
-        return tuple({each[0]: each for axes in found for each in axes}.values())
+        """Axes of all tables, as the newest question about each describes it.
+
+        Which tables a release measures changes from batch to batch, so no release has to name all.
+        """
+        found: dict[str, Json] = {}
+        for release in reversed(self.releases):
+            for each in release.measurements:
+                for axis in each.terms.question.get("axes", ()):
+                    found.setdefault(axis[0], axis)
+        return tuple(found.values())
 
     @cached_property
     def parts(self) -> tuple[str, ...]:

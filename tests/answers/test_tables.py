@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from streamdp.answers.job import Measured
 from streamdp.answers.tables import Part, PeriodTables, Raw
-from streamdp.types import FloatArray
+from streamdp.types import Batch, FloatArray
+from streamdp.types.measurements import MeasuredRelease, Measurement, MeasurementTerms
 
 SHAPES = {"a": 3, "b": 4, "c": 2}
 PAIRS = (("a", "b"), ("a", "c"), ("b", "c"))
@@ -61,3 +63,23 @@ def test_a_condition_that_was_measured_is_what_was_measured() -> None:
     answer = PeriodTables(batches, SHAPES).part(Part("condition x", ("a", "b"), np.ones((3, 4))))
     assert float(answer.counts) == 150.0
     assert float(answer.halves) == 1.959964 * np.sqrt(10.0)
+
+
+def test_axes_are_known_that_the_newest_release_did_not_measure() -> None:
+    """A release measures some tables; the newest description of an axis is its own."""
+    tables = [
+        [["origin", "", ["EWR", "JFK"]], ["length", "", ["< 9", ">= 9"]]],
+        [["length", "", ["< 60", ">= 60"]]],
+    ]
+    releases = tuple(
+        MeasuredRelease(
+            str(day),
+            "workload",
+            Batch("s", str(day), day, day + 1),
+            0,
+            (Measurement(MeasurementTerms("table", {"axes": axes}), numbers=(1, 2)),),
+        )
+        for day, axes in enumerate(tables)
+    )
+    found = {name: cells for name, _, cells in Measured("cube", releases).axes}
+    assert found == {"length": ["< 60", ">= 60"], "origin": ["EWR", "JFK"]}
