@@ -18,6 +18,15 @@ from streamdp.errors import ConfigurationError
 T = TypeVar("T")
 
 
+def subclass_of(base: type) -> Callable[[str, Any], Any]:
+    """A check for `Registry`: an offer is one if it is a class that inherits from `base`."""
+
+    def checked(name: str, offer: Any) -> Any:
+        return offer if isinstance(offer, type) and issubclass(offer, base) else None
+
+    return checked
+
+
 class Registry(Generic[T]):
     """Finds offers by name, and imports one when it is first asked for.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Annotated, ClassVar, NoReturn
 
 from pydantic import Field, SecretStr
 
@@ -19,7 +19,7 @@ from streamdp.config.base.values import PositiveDuration, Size
 from streamdp.config.base.yaml import Document, Path
 from streamdp.errors import InternalError
 from streamdp.lakes.folders import LakeFormat
-from streamdp.registry import Registry
+from streamdp.registry import Registry, subclass_of
 from streamdp.types import Backend, Format
 
 if TYPE_CHECKING:
@@ -154,11 +154,6 @@ class ServerEngineSection(EngineSection):
             self.refuse_location(document, path)
 
 
-def _section(name: str, offer: Any) -> type[EngineSection] | None:
-    fits = isinstance(offer, type) and issubclass(offer, EngineSection)
-    return offer if fits else None
-
-
 ENGINES: Registry[type[EngineSection]] = Registry(
     "streamdp.engines",
     "engine",
@@ -168,7 +163,7 @@ ENGINES: Registry[type[EngineSection]] = Registry(
         "mariadb": "streamdp.backends.mariadb.section:MariaDBEngine",
         "spark": "streamdp.backends.spark.section:SparkEngine",
     },
-    _section,
+    subclass_of(EngineSection),
 )
 """Engines by name; other packages offer an `EngineSection` in the group `streamdp.engines`."""
 

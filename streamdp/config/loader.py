@@ -19,9 +19,7 @@ from streamdp.config.model import Configuration
 from streamdp.config.wording import advice, wording
 from streamdp.disk import read_text
 from streamdp.errors import ConfigurationError
-from streamdp.gates.questions.section import TESTS
 from streamdp.objects.address import is_address
-from streamdp.sinks.section import SINKS
 
 Absolute = Callable[[Path, str], str]
 """Makes a path absolute, from a file beside it."""
@@ -210,10 +208,9 @@ def _is_tag(part: str | int, document: Document) -> bool:
 
 @functools.cache
 def _tags() -> frozenset[str]:
-    """Members of unions: classes of sections, and what their `kind` says."""
-    classes = _schema()["$defs"]
-    named = (name.rsplit("__", 1)[-1] for name in classes)
-    return frozenset({*named, "constrained-str", *TESTS.names(), *SINKS.names()})
+    """Members of unions, which are classes of sections."""
+    named = (name.rsplit("__", 1)[-1] for name in _schema()["$defs"])
+    return frozenset({*named, "constrained-str"})
 
 
 @functools.cache

@@ -6,11 +6,11 @@ from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
 
 from streamdp.config.base.by_kind import ByKind
 from streamdp.config.base.section import Section
-from streamdp.registry import Registry
+from streamdp.registry import Registry, subclass_of
 from streamdp.types import Clock, Sink
 
 if TYPE_CHECKING:
@@ -86,11 +86,6 @@ class SinkSection(Section):
         return None
 
 
-def _section(name: str, offer: Any) -> type[SinkSection] | None:
-    fits = isinstance(offer, type) and issubclass(offer, SinkSection)
-    return offer if fits else None
-
-
 SINKS: Registry[type[SinkSection]] = Registry(
     "streamdp.sinks",
     "sink",
@@ -106,7 +101,7 @@ SINKS: Registry[type[SinkSection]] = Registry(
         "command": "streamdp.sinks.command:CommandSinkSection",
         "stdout": "streamdp.sinks.stdout:StandardOutputSinkSection",
     },
-    _section,
+    subclass_of(SinkSection),
 )
 """The sinks there are; other packages offer a `SinkSection` in the group `streamdp.sinks`."""
 

@@ -298,14 +298,14 @@ class SourceSection(Section):
         Args:
             unit: Column of the unit; None for one record.
         """
-        cut, table = self.batches, (self.table_name() or "").lower()
+        cut = self.batches
         place = self.place() if self.path else self.engine.server()
         shipped = os.path.realpath(str(files("streamdp").joinpath("demo")))
         if os.path.dirname(place) == shipped:
             place = DEMO + os.path.basename(place)
         column = self.origin(cut.column) if isinstance(cut, Windows) else None
         data: dict[str, Json] = {
-            "path": f"{place}#{table}" if table else place,
+            "path": self._with_table(place),
             "column": cut.partition if isinstance(cut, Partitions) else column,
         }
         read = self.types.get(cut.column, "timestamp") if isinstance(cut, Windows) else "timestamp"
@@ -316,9 +316,12 @@ class SourceSection(Section):
 
     def compared_place(self) -> str:
         """Where the records are; for comparisons alone, as it may hold a password."""
+        return self._with_table(self.place() if self.path else self.engine.server_text())
+
+    def _with_table(self, place: str) -> str:
+        """A place, and the table in it if there is one."""
         table = (self.table_name() or "").lower()
-        place = self.place() if self.path else self.engine.server_text()
-        return f"{place}#{table}" if table or not self.path else place
+        return f"{place}#{table}" if table else place
 
     def check(self, unit: str | None, document: Document, path: Path) -> None:
         """Refuse a source that cannot be read as it is described.

@@ -11,6 +11,7 @@ from streamdp.backends.section import ENGINES
 from streamdp.config import load
 from streamdp.errors import ConfigurationError
 from streamdp.types import Batch, CellQuery, Grid
+from tests.packages import offer
 
 DEMO = Path(__file__).parents[2] / "config.yaml"
 MODULE = '''
@@ -31,14 +32,8 @@ class Quack(DuckDBEngine):
 @pytest.fixture(autouse=True)
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The package on the path."""
-    about = tmp_path / "streamdp_quack-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: streamdp-quack\nVersion: 1.0\n")
-    offers = "quack = streamdp_quack:Quack\nduckdb = streamdp_quack:Quack\n"
-    (about / "entry_points.txt").write_text("[streamdp.engines]\n" + offers)
-    (tmp_path / "streamdp_quack.py").write_text(MODULE)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    ENGINES.forget()
+    offers = {"quack": "Quack", "duckdb": "Quack"}
+    offer(tmp_path, monkeypatch, ENGINES, "streamdp_quack", MODULE, offers)
     yield
     ENGINES.forget()
 

@@ -11,18 +11,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from starlette.testclient import TestClient
 
 from streamdp.cli import cli
-from streamdp.cli.look.web import kind_of
-from streamdp.config import load
-from streamdp.config.sections.web import Web
 from streamdp.errors import ConfigurationError
 from streamdp.log.setup import close
 from streamdp.privacy.accountants import epsilon_of_rho
-from streamdp.web.app import application
-from streamdp.web.reader import Reader
-from tests.web.addresses import HOST
+from tests.web.addresses import page_of
 
 CONFIG = """\
 store: {path: streamdp.db}
@@ -127,8 +121,7 @@ def test_commands_files_and_pages_tell_delta(folder: Path) -> None:
     assert claim["delta"] == "2.5e-9"
     said = json.loads(typed("statement", "--json").stdout)["sources"][0]["spent_for_life"]
     assert said["delta"] == "1.5e-08"
-    reader = Reader(folder / "config.yaml", load(folder / "config.yaml"), kind_of)
-    with TestClient(application(reader, Web()), base_url=HOST) as client:
+    with page_of(folder / "config.yaml") as client:
         for page in ("/", "/jobs/carriers", "/statement"):
             assert client.get(page).status_code == 200, page
         assert 'streamdp_delta_left{scope="flights"} 1.5e-09' in client.get("/metrics").text

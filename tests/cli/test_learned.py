@@ -127,7 +127,8 @@ def test_weights_of_gradient_descent_put_the_priors_where_they_lie(home: Path, j
         (sunday,) = [row["moves the median by"] for row in numbers if row["number"] == "Sunday"]
         days = {row["weekday"]: row for row in found["The same batch on other weekdays"]}
         moved = days["Sunday"]["gradient"] - days["Monday"]["gradient"]
-        assert math.isclose(sunday, moved, rel_tol=0.01, abs_tol=0.11)  # both have one digit
+        # Of four digits, medians above a hundred have one behind the point, an effect two.
+        assert abs(sunday - moved) <= 2 * 0.05 + 0.005 + 1e-9
 
 
 def test_the_release_before_stands_beside_what_was_foretold_of_it(home: Path) -> None:

@@ -10,18 +10,13 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from starlette.testclient import TestClient
 
 import streamdp
 from streamdp.cli import cli
-from streamdp.cli.look.web import kind_of
 from streamdp.config import load
-from streamdp.config.sections.web import Web
 from streamdp.log.setup import close
-from streamdp.web.app import application
-from streamdp.web.reader import Reader
 from streamdp.wiring import caps_of
-from tests.web.addresses import HOST
+from tests.web.addresses import page_of
 
 CONFIG = """\
 store: {path: streamdp.db}
@@ -141,8 +136,7 @@ def test_releases_carry_their_price() -> None:
 
 def test_pages_metrics_and_library_say_the_same(folder: Path) -> None:
     """No page takes a price in rho for one in epsilon."""
-    reader = Reader(folder / "config.yaml", load(folder / "config.yaml"), kind_of)
-    with TestClient(application(reader, Web()), base_url=HOST) as client:
+    with page_of(folder / "config.yaml") as client:
         for page in ("/", "/jobs/counts", "/budget", "/statement", "/jobs/counts/sheet"):
             assert client.get(page).status_code == 200, page
         assert "ρ 0.005 each" in client.get("/jobs/counts").text

@@ -10,6 +10,7 @@ from streamdp.config import load
 from streamdp.errors import ConfigurationError
 from streamdp.gates.questions.growth import GrowthTest
 from streamdp.gates.questions.section import TESTS
+from tests.packages import offer
 
 DEMO = Path(__file__).parents[2] / "config.yaml"
 MODULE = '''
@@ -41,14 +42,8 @@ class FullTest(TestSection):
 @pytest.fixture(autouse=True)
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The package on the path."""
-    about = tmp_path / "streamdp_full-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: streamdp-full\nVersion: 1.0\n")
-    offers = "full = streamdp_full:FullTest\ngrowth = streamdp_full:FullTest\n"
-    (about / "entry_points.txt").write_text("[streamdp.gate_tests]\n" + offers)
-    (tmp_path / "streamdp_full.py").write_text(MODULE)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    TESTS.forget()
+    offers = {"full": "FullTest", "growth": "FullTest"}
+    offer(tmp_path, monkeypatch, TESTS, "streamdp_full", MODULE, offers)
     yield
     TESTS.forget()
 

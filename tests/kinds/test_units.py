@@ -12,16 +12,11 @@ from click.testing import CliRunner
 from starlette.testclient import TestClient
 
 from streamdp.cli import cli
-from streamdp.cli.look.web import kind_of
-from streamdp.config import load
-from streamdp.config.sections.web import Web
 from streamdp.reports.releases.told import told_rows
 from streamdp.store.columns import columns_from
 from streamdp.types import Column
-from streamdp.web.app import application
-from streamdp.web.reader import Reader
 from tests.crash.home import Home
-from tests.web.addresses import HOST
+from tests.web.addresses import page_of
 
 CONFIG = """
 store: {path: store.db}
@@ -62,9 +57,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def page(home: Path) -> Iterator[TestClient]:
-    path = home / "config.yaml"
-    reader = Reader(path, load(path), kind_of)
-    with TestClient(application(reader, Web()), base_url=HOST) as client:
+    with page_of(home / "config.yaml") as client:
         yield client
 
 

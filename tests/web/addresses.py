@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from starlette.testclient import TestClient
@@ -21,6 +21,14 @@ from streamdp.web.reader import Reader
 from streamdp.web.report import as_html, as_markdown
 
 HOST = "http://127.0.0.1:8765"
+
+
+@contextmanager
+def page_of(path: Path) -> Iterator[TestClient]:
+    """A client of the page that a configuration at a path has."""
+    reader = Reader(path, load(path), kind_of)
+    with TestClient(application(reader, Web()), base_url=HOST) as client:
+        yield client
 
 
 def addresses(client: TestClient) -> list[str]:

@@ -16,17 +16,12 @@ from click.testing import CliRunner
 from starlette.testclient import TestClient
 
 from streamdp.cli import cli
-from streamdp.cli.look.web import kind_of
-from streamdp.config import load
-from streamdp.config.sections.web import Web
 from streamdp.reports.charts.lines import fan
 from streamdp.reports.releases.headline import rounded
 from streamdp.reports.releases.series import Ahead, picture
 from streamdp.types import Column, Release
-from streamdp.web.app import application
-from streamdp.web.reader import Reader
 from tests.crash.home import Home
-from tests.web.addresses import HOST
+from tests.web.addresses import page_of
 
 CONFIG = """
 store: {path: store.db}
@@ -67,8 +62,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def page(home: Path) -> Iterator[TestClient]:
-    path = home / "config.yaml"
-    with TestClient(application(Reader(path, load(path), kind_of), Web()), base_url=HOST) as client:
+    with page_of(home / "config.yaml") as client:
         yield client
 
 

@@ -13,12 +13,9 @@ from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
-from starlette.testclient import TestClient
 
 from streamdp.cli import cli
-from streamdp.cli.look.web import kind_of
 from streamdp.config import Configuration, load
-from streamdp.config.sections.web import Web
 from streamdp.log.setup import close
 from streamdp.reports.guarantee.plain import guessed_right
 from streamdp.reports.releases.changes import Comparison, PeriodRow
@@ -27,12 +24,10 @@ from streamdp.reports.releases.sentences import amounts, change_said, sureness
 from streamdp.reports.releases.summary import GLOSSARY, SURENESS, summary
 from streamdp.store.database import connect_to_read
 from streamdp.types import Json
-from streamdp.web.app import application
-from streamdp.web.reader import Reader
 from streamdp.web.report import written
 from streamdp.wiring.kinds import release_kind
 from tests.benchmarks.large_store import furnish
-from tests.web.addresses import HOST
+from tests.web.addresses import page_of
 
 DEMO = Path(__file__).parents[2] / "config.yaml"
 MORE = """
@@ -238,8 +233,7 @@ def test_the_page_says_the_change_of_the_last_whole_week(
 ) -> None:
     """As `ask` does; of counts without a sureness, of what does not add up nothing."""
     (one, _) = asked("air_time", "--compare", "2013-W01", "2013-W02", "--partial")
-    reader = Reader(home / "config.yaml", configuration, kind_of)
-    with TestClient(application(reader, Web()), base_url=HOST) as client:
+    with page_of(home / "config.yaml") as client:
         pages = {job: client.get(f"/jobs/{job}").text for job in configuration.releases}
     start = "The week of Monday 7 January 2013 beside the week before: "
     assert f"<p>{start}{sentence('median', one)}.</p>" in pages["air_time"]
@@ -270,8 +264,7 @@ def test_the_page_says_the_change_of_the_last_whole_week(
 def test_releases_without_measurements_have_a_page_and_a_report(tmp_path: Path) -> None:
     """Those from before they were kept: nothing is compared, and the reason is said."""
     config = load(furnish(tmp_path, 400))
-    reader = Reader(tmp_path / "config.yaml", config, kind_of)
-    with TestClient(application(reader, Web()), base_url=HOST) as client:
+    with page_of(tmp_path / "config.yaml") as client:
         page = client.get("/jobs/air_time")
     assert page.status_code == 200
     assert "beside the day before" not in page.text
@@ -282,9 +275,7 @@ def test_releases_without_measurements_have_a_page_and_a_report(tmp_path: Path) 
 
 def test_the_newest_is_compared_with_releases_that_are_not_shown(tmp_path: Path) -> None:
     """A page of the last two says of them what the page of all says."""
-    config = load(furnish(tmp_path, 60))
-    reader = Reader(tmp_path / "config.yaml", config, kind_of)
-    with TestClient(application(reader, Web()), base_url=HOST) as client:
+    with page_of(furnish(tmp_path, 60)) as client:
         whole, last, earlier = (
             client.get(f"/jobs/air_time?{query}").text
             for query in ("", "since=2013-01-03T10:00:00Z", "until=2013-01-03T01:00:00Z&last=7")

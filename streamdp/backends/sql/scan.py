@@ -39,7 +39,11 @@ FARTHEST = 2**31
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """Public ends of a whole number.
+    """Public ends of a whole number, which is counted by its value and put in a cell afterwards.
+
+    A cell among many cuts takes some ten comparisons a record. A whole number x needs two where the
+    cuts lie close together: clipped to [⌈c_1⌉ - 1, ⌈c_m⌉] it stays in its cell, records are counted
+    by what is left of it, and the cuts are looked up once for each value that there can be.
 
     Args:
         low: Below the first cut.

@@ -12,7 +12,7 @@ from streamdp.config.base.by_kind import ByKind
 from streamdp.config.base.section import Section
 from streamdp.errors import InternalError
 from streamdp.gates.question import Question
-from streamdp.registry import Registry
+from streamdp.registry import Registry, subclass_of
 from streamdp.types import CellQuery, Grid, Row, SumQuery, TableCounts, TableQuery
 
 
@@ -186,11 +186,6 @@ class TestSection(Section):
         return None
 
 
-def _section(name: str, offer: Any) -> type[TestSection] | None:
-    fits = isinstance(offer, type) and issubclass(offer, TestSection)
-    return offer if fits else None
-
-
 TESTS: Registry[type[TestSection]] = Registry(
     "streamdp.gate_tests",
     "test",
@@ -203,7 +198,7 @@ TESTS: Registry[type[TestSection]] = Registry(
         "first": "streamdp.gates.questions.first:FirstTest",
         "custom": "streamdp.gates.questions.custom:CustomTest",
     },
-    _section,
+    subclass_of(TestSection),
 )
 """Tests by name; other packages offer a `TestSection` in the group `streamdp.gate_tests`."""
 

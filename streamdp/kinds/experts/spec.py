@@ -1,4 +1,4 @@
-"""The release kind `experts`, for the registry."""
+"""The release kind `experts`: what no single key shows to be wrong, and what error to expect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The release kind `keys`, for the registry."""
+"""The release kind `keys`: how it is built, checked, how accurate it is, which groups it finds."""
 
 from __future__ import annotations
 
@@ -6,19 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from streamdp.config.base.expressions import expression
-from streamdp.config.base.releases import CheckContext, Problem
+from streamdp.config.base.releases import CheckContext, GroupsFrom, Problem
 from streamdp.kinds.keys.section import KeysSection
 from streamdp.kinds.least_price import least_price
-from streamdp.kinds.spec import KindSpec
+from streamdp.kinds.spec import BuildContext, KindSpec
 from streamdp.kinds.statistics.measures.protocol import LEVEL
 from streamdp.mechanisms.key_selection.selection import selection_at
 from streamdp.types import Key, Row
 
 if TYPE_CHECKING:
-    from streamdp.config.base.releases import GroupsFrom
     from streamdp.kinds.keys.kind import Keys
-    from streamdp.kinds.keys.section import KeysSection
-    from streamdp.kinds.spec import BuildContext
     from streamdp.kinds.study import Study
     from streamdp.privacy.price import Price
 

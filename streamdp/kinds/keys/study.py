@@ -1,4 +1,7 @@
-"""How keys are simulated: how many of a batch's records have a key that is known."""
+"""How keys are simulated: how many of a batch's records have a key that is known.
+
+Chance is seeded, so that a simulation can be repeated: no release comes of it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The release kind `selection`, for the registry."""
+"""The release kind `selection`: what no single key shows to be wrong, what error to expect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The release kind `statistics`, for the registry."""
+"""The release kind `statistics`: its checks, and what its counts tell other releases."""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 What a release asks depends on what was learned: where values are clipped. So a batch of a
 simulation is reduced to counts of fine cells, from which every question is answered.
+
+Chance is seeded, so that a simulation can be repeated: no release comes of it.
 """
 
 from __future__ import annotations

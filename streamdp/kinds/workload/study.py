@@ -1,4 +1,8 @@
-"""How workloads are simulated: how many records each table misplaces, learned and from afresh."""
+"""How workloads are simulated: how many records each table misplaces, learned and from afresh.
+
+Records of synthetic streams are independent, with the shares that plans foretell errors for
+(`accuracy.shares`). Chance is seeded, so that a simulation can be repeated.
+"""
 
 from __future__ import annotations
 

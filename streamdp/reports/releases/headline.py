@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 
@@ -192,9 +192,8 @@ def is_unusual(usual: str) -> bool:
 
 def _others(picture: Picture, main: Series) -> str:
     """How many of the rows beside one are unusual, and which."""
-    known = [each for each in picture.series if each is not main]
-    usual = usual_of(replace(picture, series=tuple(known)))
-    told = [each for each in known if usual[each.name] not in ("", NOTHING_SAID)]
+    usual = {each.name: compared(picture, each) for each in picture.series if each is not main}
+    told = [each for each in picture.series if usual.get(each.name, "") not in ("", NOTHING_SAID)]
     if not told:
         return ""
     of = f"{len(told)} other row{'' if len(told) == 1 else 's'}"

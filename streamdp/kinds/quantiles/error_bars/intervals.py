@@ -48,7 +48,11 @@ CHANCE = 1e-3
 def step_of(cells: IntArray) -> int:
     """Cells between values that records have, 1 unless released cells show more.
 
-    The least probable step is taken, of all that divide two of the cells.
+    Whole numbers on a grid of hundredths have all records at every hundredth cell. An independent
+    draw finds such cells where many records are; chance alone hardly draws several multiples of one
+    step. Where it would not, values lie on the step, and ends of intervals are rounded to it as to
+    cells. Joint draws fall on public points, which have steps of their own: they show nothing. The
+    least probable step is taken, of all that divide two of the cells.
     """
     distinct = np.unique(cells[cells != 0])
     found, least = 1, math.log(CHANCE)

@@ -32,6 +32,8 @@ _RELATIVE = 0.1
 def evidence(measurement: Measurement, foretold: Sequence[FloatArray], total: float) -> list[float]:
     """Nats for each hypothesis, up to a constant.
 
+    By squared distances from what the hypotheses foretell, less the noise, over one variance.
+
     Args:
         measurement: Of an item.
         foretold: Its cells' counts under each hypothesis, first the uniform one.
