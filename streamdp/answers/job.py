@@ -65,6 +65,15 @@ class Answer:
         )
         return math.sqrt(max(half**2 - doubt**2, 0.0))
 
+    def scaled(self, by: float) -> Answer:
+        """The answer times a number; of a negative one the sides change places."""
+        lower, upper = sorted((self.lower * by, self.upper * by))
+        (down, up), (less, more) = self.hidden, self.doubt
+        if by < 0:
+            down, up, less, more = up, down, more, less
+        hidden, doubt = (abs(by) * down, abs(by) * up), (abs(by) * less, abs(by) * more)
+        return Answer(self.value * by, lower, upper, self.batches, hidden, doubt)
+
 
 @dataclass(frozen=True, eq=False)
 class Measured:
@@ -763,10 +772,8 @@ def mean(total: Answer, count: Answer) -> Answer:
         raise ConfigurationError("there may be no records in this period, so it has no mean")
     value = total.value / count.value
     half = math.hypot(total.noise, value * count.noise) / count.value
-    hidden, doubt = (
-        (each[0] / count.value, each[1] / count.value) for each in (total.hidden, total.doubt)
-    )
-    return _widened(value, half, hidden, doubt, total.batches)
+    each = total.scaled(1.0 / count.value)
+    return _widened(value, half, each.hidden, each.doubt, total.batches)
 
 
 def _window(since: int, until: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 
@@ -162,3 +163,20 @@ def test_days_add_up_to_their_week_and_groups_to_all() -> None:
         assert groups[0].value == pytest.approx(sum(one.value for one in each), abs=1e-6)
         assert summed(groups).value == pytest.approx(sum(one.value for one in groups), abs=1e-6)
         assert groups[0].noise < sum(one.noise for one in each)
+
+
+def test_a_difference_of_sums_has_their_noise_and_what_clips_may_hide_of_either() -> None:
+    """Of periods of thirty and of twenty-eight days, by day; its sides are not mixed up."""
+
+    def answer(value: float, doubt: float, batches: int) -> Answer:
+        up = 20.0 + math.hypot(100.0, doubt)
+        return Answer(value, value - 105.0, value + up, batches, (5.0, 20.0), (0.0, doubt))
+
+    one, other = answer(3000.0, 900.0, 30), answer(2800.0, 840.0, 28)
+    for by in (1.0, -1.0, 1 / 30, -1 / 28):
+        assert math.isclose(one.scaled(by).noise, abs(by) * 100.0)
+    found = summed([one.scaled(1 / 30), other.scaled(-1 / 28)])
+    noise = math.hypot(100 / 30, 100 / 28)
+    assert found.value == pytest.approx(0.0)
+    assert found.upper == pytest.approx(20 / 30 + 5 / 28 + math.hypot(noise, 900 / 30))
+    assert found.lower == pytest.approx(-5 / 30 - 20 / 28 - math.hypot(noise, 840 / 28))

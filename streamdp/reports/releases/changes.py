@@ -362,7 +362,7 @@ class _Compared:
         except ConfigurationError:
             return None
         now, then = (len(self.places), len(self.places_before)) if unlike else (1, 1)
-        found = summed([_scaled(value, 1 / now), _scaled(was, -1 / then)])
+        found = summed([value.scaled(1 / now), was.scaled(-1 / then)])
         return Moved((found.value, found.lower, found.upper))
 
     def all_deciles(self) -> Iterator[tuple[str, Moved]]:
@@ -379,14 +379,6 @@ class _Compared:
 
 def _moved(change: Change) -> Moved:
     return Moved((change.change, change.lower, change.upper), change.differ, change.rose)
-
-
-def _scaled(answer: Answer, by: float) -> Answer:
-    """An answer times a number; of a negative one the ends change places."""
-    ends = sorted((answer.lower * by, answer.upper * by))
-    below, above = (abs(by) * each for each in answer.hidden)
-    hidden = (below, above) if by > 0 else (above, below)
-    return replace(answer, value=answer.value * by, lower=ends[0], upper=ends[1], hidden=hidden)
 
 
 def called(labels: Mapping[str, str | None], by: tuple[str, ...]) -> str:
