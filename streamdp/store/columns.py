@@ -36,10 +36,7 @@ def add_columns(
     database: Database, job: str, reservation: int, columns: tuple[Column, ...]
 ) -> None:
     """Record the columns of a release if they differ from those of the one before."""
-    try:
-        text = _remembered(columns)
-    except TypeError:  # a column of another package's kind has a list in it
-        text = _text(columns)
+    text = columns_text(columns)
     newest = "SELECT columns FROM release_columns WHERE job = ? ORDER BY since DESC LIMIT 1"
     row = database.execute(newest, [job]).fetchone()
     if row is None or row[0] != text:
@@ -49,13 +46,19 @@ def add_columns(
         row_checksums.update(database, "release_columns", job=job, since=reservation)
 
 
+def columns_text(columns: tuple[Column, ...]) -> str:
+    """Columns as they are written down; releases of one job have the same."""
+    try:
+        return _remembered(columns)
+    except TypeError:  # a column of another package's kind has a list in it
+        return _text(columns)
+
+
 def _text(columns: tuple[Column, ...]) -> str:
-    """Columns as they are written down."""
     return json.dumps([column.written() for column in columns])
 
 
 _remembered = lru_cache(maxsize=256)(_text)
-"""The same, for releases of one job have the same columns."""
 
 
 @lru_cache(maxsize=1024)

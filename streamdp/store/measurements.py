@@ -16,6 +16,7 @@ from typing import Any
 from streamdp.database import Database
 from streamdp.errors import IntegrityError
 from streamdp.store.ledger.renames import all_changes, all_names
+from streamdp.store.shared_texts import number_of
 from streamdp.types import Batch, Json, MeasuredRelease, Measurement, MeasurementTerms
 
 # ruff: noqa: S608
@@ -97,22 +98,12 @@ def add_measurements(
         database.execute(
             "INSERT INTO measurement VALUES (?, ?, ?, ?, ?, ?)",
             [
-                *(reservation, number, _terms_id(database, text)),
+                *(reservation, number, number_of(database, "measurement_terms", "terms", text)),
                 json.dumps(each.cells, separators=_COMPACT),
                 json.dumps(each.numbers, separators=_COMPACT),
                 None if each.given is None else json.dumps(each.given, separators=_COMPACT),
             ],
         )
-
-
-def _terms_id(database: Database, text: str) -> int:
-    """Number of terms, which are written down when they are new."""
-    known = "SELECT id FROM measurement_terms WHERE terms = ?"
-    row = database.execute(known, [text]).fetchone()
-    if row is None:
-        database.execute("INSERT INTO measurement_terms (terms) VALUES (?)", [text])
-        row = database.execute(known, [text]).fetchone()
-    return int(row[0])
 
 
 def sealed_rows(database: Database, release_id: str) -> list[Json]:

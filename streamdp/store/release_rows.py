@@ -16,6 +16,7 @@ from collections.abc import Callable
 from math import isfinite
 
 from streamdp.database import Database
+from streamdp.store.shared_texts import number_of
 from streamdp.types import Json
 
 # ruff: noqa: S608
@@ -60,10 +61,16 @@ OBJECT = (
 
 
 def packed(text: str) -> tuple[str, str] | None:
-    """The form of some rows and their columns; None if they cannot be had back from these."""
-    rows = json.loads(text)
-    names = list(rows[0]) if rows else []
-    if not names or any(list(row) != names for row in rows):
+    """The form of some rows and their columns; None if they cannot be had back from these.
+
+    What was altered, and is no list of objects, cannot: it stays as it is, for `verify`.
+    """
+    try:
+        rows = json.loads(text)
+        names = list(rows[0]) if rows else []
+        if not names or any(list(row) != names for row in rows):
+            return None
+    except (ValueError, TypeError, LookupError):
         return None
     for comma, colon in (_COMPACT, _SPACED):
         encode = _ENCODE[comma, colon]
@@ -108,12 +115,7 @@ def whole_rows(text: str, parts: str | None) -> str:
 
 def form_id(database: Database, parts: str) -> int:
     """Number of a form, which is written down when it is new."""
-    known = "SELECT id FROM release_form WHERE parts = ?"
-    row = database.execute(known, [parts]).fetchone()
-    if row is None:
-        database.execute("INSERT INTO release_form (parts) VALUES (?)", [parts])
-        row = database.execute(known, [parts]).fetchone()
-    return int(row[0])
+    return number_of(database, "release_form", "parts", parts)
 
 
 def _entry(value: Json, encode: Callable[[Json], str]) -> str:

@@ -11,7 +11,7 @@ import json
 
 from streamdp.database import Database
 from streamdp.store import outbox, row_checksums
-from streamdp.store.columns import columns_from
+from streamdp.store.columns import columns_from, columns_text
 from streamdp.store.ledger.renames import all_names
 from streamdp.types import Release
 
@@ -95,7 +95,7 @@ def add(
         [
             *(rollup.id, rollup.job, step, rollup.batch, revision, rollup.source),
             *(rollup.window_start, rollup.window_end, made_of, rollup.released_at),
-            json.dumps([column.written() for column in rollup.columns]),
+            columns_text(rollup.columns),
             json.dumps(rollup.rows),
         ],
     )

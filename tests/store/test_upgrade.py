@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from streamdp.errors import StoreError
+from streamdp.errors import IntegrityError, StoreError
 from streamdp.store import archive
 from streamdp.store.anchor.anchor import Anchor, default_anchor
 from streamdp.store.anchor.check import require_agreement
@@ -130,6 +130,19 @@ def test_a_store_of_every_schema_is_brought_up_to_date(fixture: Path, tmp_path: 
         assert copy.stat().st_mode & 0o777 == 0o600
         assert schema_of(copy) == old
         assert {table: rows(copy, table) for table in tables} == before
+
+
+@pytest.mark.parametrize("altered", ["[{", '{"value":23.0}', "[23.0]", "23", "[]"])
+def test_rows_that_were_altered_are_refused_after_an_upgrade_as_before(
+    altered: str, tmp_path: Path
+) -> None:
+    """They are moved as they are, and their seal says so; nothing ends in another error."""
+    path = written(next(each for each in FIXTURES if each.stem.endswith("20")), tmp_path)
+    with sqlite3.connect(path) as raw:
+        raw.execute("UPDATE release SET rows = ? WHERE batch = '2023-11-15'", [altered])
+    raw.close()
+    with pytest.raises(IntegrityError, match="was altered"):
+        World(tmp_path, days=4)
 
 
 @pytest.mark.parametrize("fixture", FIXTURES, ids=lambda fixture: fixture.stem)

@@ -11,8 +11,9 @@ from collections.abc import Callable
 
 from streamdp.database import Database
 from streamdp.store.release_rows import EACH_ROW, FORM, OBJECT, form_id, packed
-from streamdp.store.schema.compact import COMPACT
+from streamdp.store.schema.compact import COMPACT, LEDGER
 from streamdp.store.schema.json_views import JSON_VIEWS
+from streamdp.store.schema.losses import REPLACE_LEDGER
 
 # ruff: noqa: S608
 
@@ -21,10 +22,6 @@ _AT = "(SELECT j.value FROM json_each(columns) j WHERE j.key = '{0}')"
 
 _VIEWS = ("v_releases", "v_budget", "v_runs", "v_measurements", "v_counts")
 
-
-_LEDGER = tuple(map(str, COMPACT))
-_LEDGER = _LEDGER[_LEDGER.index("DROP TABLE ledger") :][:9]
-"""Statements that put the new ledger in the place of the old, with its indexes and triggers."""
 
 _COLUMNS = "reservation, id, job, source, batch, kind, epsilon_nano, released_at, version"
 
@@ -80,30 +77,9 @@ def _copy_learned(database: Database) -> None:
 
 BY_COLUMN: tuple[str | Callable[[Database], None], ...] = (
     *(f"DROP VIEW {view}" for view in _VIEWS),
-    """
-    CREATE TABLE new_ledger (
-        seq INTEGER PRIMARY KEY,
-        at INTEGER NOT NULL,
-        purpose TEXT NOT NULL,
-        scope TEXT NOT NULL,
-        job TEXT,
-        batch TEXT,
-        reservation INTEGER REFERENCES ledger (seq),
-        epsilon_nano INTEGER CHECK (epsilon_nano >= 0),
-        rho_nano INTEGER NOT NULL CHECK (rho_nano >= 0),
-        event TEXT NOT NULL,
-        release_id TEXT,
-        batch_cap_nano INTEGER NOT NULL,
-        lifetime_cap_nano INTEGER NOT NULL,
-        lifetime_spent_nano INTEGER,
-        hash BLOB NOT NULL,
-        lifetime_rho_nano INTEGER NOT NULL,
-        delta_atto INTEGER NOT NULL DEFAULT 0 CHECK (delta_atto >= 0),
-        lifetime_delta_atto INTEGER NOT NULL DEFAULT 0
-    ) STRICT
-    """,
+    LEDGER.replace("hash TEXT", "hash BLOB"),
     _copy_ledger,
-    *_LEDGER,
+    *REPLACE_LEDGER,
     FORM,
     """
     CREATE TABLE new_release (

@@ -8,7 +8,7 @@ nothing asks.
 from __future__ import annotations
 
 from streamdp.store.schema.json_views import JSON_VIEWS
-from streamdp.store.schema.losses import LOSSES
+from streamdp.store.schema.losses import LOSSES, REPLACE_LEDGER
 
 _VIEWS = ("v_releases", "v_budget", "v_runs")
 _TEXTS = [
@@ -18,9 +18,7 @@ _TEXTS = [
 ][-3:]
 """Views of the ledger, as they are: a table that views read cannot be replaced."""
 
-COMPACT = (
-    *(f"DROP VIEW {view}" for view in _VIEWS),
-    """
+LEDGER = """
     CREATE TABLE new_ledger (
         seq INTEGER PRIMARY KEY,
         at INTEGER NOT NULL,
@@ -41,7 +39,12 @@ COMPACT = (
         delta_atto INTEGER NOT NULL DEFAULT 0 CHECK (delta_atto >= 0),
         lifetime_delta_atto INTEGER NOT NULL DEFAULT 0
     ) STRICT
-    """,
+    """
+"""The table that takes the ledger's place."""
+
+COMPACT = (
+    *(f"DROP VIEW {view}" for view in _VIEWS),
+    LEDGER,
     """
     INSERT INTO new_ledger
     SELECT seq, at, purpose, scope, job, batch, reservation, epsilon_nano, rho_nano, event,
@@ -49,24 +52,7 @@ COMPACT = (
         lifetime_rho_nano, delta_atto, lifetime_delta_atto
     FROM ledger ORDER BY seq
     """,
-    "DROP TABLE ledger",
-    "ALTER TABLE new_ledger RENAME TO ledger",
-    "CREATE INDEX ledger_of_batch ON ledger (scope, batch) WHERE purpose IN ('reserve', 'join')",
-    "CREATE INDEX ledger_of_scope ON ledger (scope, seq)",
-    "CREATE INDEX ledger_of_job ON ledger (job, purpose)",
-    """
-    CREATE UNIQUE INDEX ledger_settles_once ON ledger (reservation)
-    WHERE purpose IN ('commit', 'burn', 'close')
-    """,
-    "CREATE UNIQUE INDEX ledger_joins_once ON ledger (reservation, batch) WHERE purpose = 'join'",
-    """
-    CREATE TRIGGER ledger_keeps_rows BEFORE DELETE ON ledger
-    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END
-    """,
-    """
-    CREATE TRIGGER ledger_keeps_values BEFORE UPDATE ON ledger
-    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END
-    """,
+    *REPLACE_LEDGER,
     *_TEXTS,
     """
     CREATE TABLE learned_state (

@@ -21,6 +21,28 @@ _SPENT = (
     " FROM ledger WHERE scope = c.scope ORDER BY seq DESC LIMIT 1)"
 )
 
+REPLACE_LEDGER = (
+    "DROP TABLE ledger",
+    "ALTER TABLE new_ledger RENAME TO ledger",
+    "CREATE INDEX ledger_of_batch ON ledger (scope, batch) WHERE purpose IN ('reserve', 'join')",
+    "CREATE INDEX ledger_of_scope ON ledger (scope, seq)",
+    "CREATE INDEX ledger_of_job ON ledger (job, purpose)",
+    """
+    CREATE UNIQUE INDEX ledger_settles_once ON ledger (reservation)
+    WHERE purpose IN ('commit', 'burn', 'close')
+    """,
+    "CREATE UNIQUE INDEX ledger_joins_once ON ledger (reservation, batch) WHERE purpose = 'join'",
+    """
+    CREATE TRIGGER ledger_keeps_rows BEFORE DELETE ON ledger
+    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END
+    """,
+    """
+    CREATE TRIGGER ledger_keeps_values BEFORE UPDATE ON ledger
+    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END
+    """,
+)
+"""Statements that put `new_ledger` in the place of the ledger, with indexes and triggers."""
+
 LOSSES = (
     *(f"DROP VIEW {view}" for view in _VIEWS),
     """
@@ -48,24 +70,7 @@ LOSSES = (
     INSERT INTO new_ledger
     SELECT *, sum(rho_nano) OVER (PARTITION BY scope ORDER BY seq) FROM ledger ORDER BY seq
     """,
-    "DROP TABLE ledger",
-    "ALTER TABLE new_ledger RENAME TO ledger",
-    "CREATE INDEX ledger_of_batch ON ledger (scope, batch) WHERE purpose IN ('reserve', 'join')",
-    "CREATE INDEX ledger_of_scope ON ledger (scope, seq)",
-    "CREATE INDEX ledger_of_job ON ledger (job, purpose)",
-    """
-    CREATE UNIQUE INDEX ledger_settles_once ON ledger (reservation)
-    WHERE purpose IN ('commit', 'burn', 'close')
-    """,
-    "CREATE UNIQUE INDEX ledger_joins_once ON ledger (reservation, batch) WHERE purpose = 'join'",
-    """
-    CREATE TRIGGER ledger_keeps_rows BEFORE DELETE ON ledger
-    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END
-    """,
-    """
-    CREATE TRIGGER ledger_keeps_values BEFORE UPDATE ON ledger
-    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END
-    """,
+    *REPLACE_LEDGER,
     """
     CREATE TABLE new_release (
         id TEXT PRIMARY KEY,
