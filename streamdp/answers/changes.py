@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
+from streamdp.answers import LEVEL
 from streamdp.answers.base import Base, beside
 from streamdp.answers.regression import History, Scales, bridge, deviation, gap, kernels
 from streamdp.types import FloatArray, IntArray
 
 DECILES = np.arange(1, 10) / 10.0
-_LEVEL = 1.959964
 
 
 Deviations = tuple[FloatArray, FloatArray]
@@ -84,7 +84,7 @@ def shift(history: History, scales: Scales, one: IntArray, other: IntArray) -> C
     by = -float(weight @ moved)
     sd, wide = (float(np.sqrt(weight @ each @ weight)) for each in (noise, process))
     wide = max(wide, float(np.sqrt(_seen(days, np.asarray(weight)))))
-    ends = by - _LEVEL * sd, by + _LEVEL * sd
+    ends = by - LEVEL * sd, by + LEVEL * sd
     middle = float(base.places(np.array([0.5]))[0])
     return Change(
         middle, middle + by, by, *ends, float(ndtr(by / wide)), _sure(by / sd), _sure(by / wide)
@@ -123,7 +123,7 @@ def _change(
 ) -> Change:
     by = after - before
     z, wide = -moved / np.sqrt(noise), -moved / np.sqrt(process)
-    ends = by - _LEVEL * sd, by + _LEVEL * sd
+    ends = by - LEVEL * sd, by + LEVEL * sd
     return Change(before, after, by, *ends, float(ndtr(wide)), _sure(z), _sure(wide))
 
 

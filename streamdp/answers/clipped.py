@@ -10,20 +10,17 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
 
+from streamdp.answers import LEVEL
 from streamdp.mechanisms.clip import MEMORY, Clip
 from streamdp.mechanisms.noise import noise_of
 from streamdp.types import FloatArray, Grid, Json, MeasuredRelease
 
-DOUBT = 1.959964
-"""Deviations of a 95 % interval."""
-
 Group = tuple[str, ...]
-
 
 Sides = tuple[float, float]
 """Below and above."""
@@ -66,6 +63,11 @@ class _Table:
     variance: float
 
 
+_Beyond = tuple[Grid, float, float, Sides, Sides]
+"""Of a record of any group: the column, the possible mean and the root mean square beyond the
+reach, and how much of it lies below and above, each as is likely and as is possible."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Distances:
     """How far values of a sum lay from 0, by all releases that tell it.
@@ -75,6 +77,7 @@ class Distances:
     """
 
     tables: tuple[_Table, ...]
+    _known: dict[tuple[int, int, int], _Beyond] = field(default_factory=dict, init=False)
 
     @classmethod
     def of(cls, releases: Sequence[MeasuredRelease], part: str) -> Distances:
@@ -121,18 +124,29 @@ class Distances:
 
     def _alike(self, own: Sequence[_Table], first: int, last: int, group: Group) -> Hidden:
         """The same of releases that were clipped alike."""
-        column, clip = self._clip(own[-1], first, last)
-        likely, possible, deviation = clip.beyond()
-        (low, most_low), (high, most_high) = clip.within(column, np.array([likely, possible]))
-        most = float(max(most_low, most_high))
+        column, possible, deviation, (low, most_low), (high, most_high) = self._beyond(
+            own[-1], first, last
+        )
+        most = max(most_low, most_high)
         counted = max(sum(float(each.counts[group].sum()) for each in own), 0.0)
         noise = sum(each.counts[group].size * each.variance for each in own)
         of_records = deviation * (most / possible if possible > 0 else 0.0) * math.sqrt(counted)
-        chance = DOUBT * math.hypot(of_records, most * math.sqrt(noise))
+        chance = LEVEL * math.hypot(of_records, most * math.sqrt(noise))
         unit = float(column.resolution)
         each = counted * unit
-        doubt = float(most_low - low) * each, float(most_high - high) * each
-        return Hidden((float(low) * each, float(high) * each), doubt, chance * unit)
+        doubt = (most_low - low) * each, (most_high - high) * each
+        return Hidden((low * each, high * each), doubt, chance * unit)
+
+    def _beyond(self, about: _Table, first: int, last: int) -> _Beyond:
+        """What lies beyond the reach of a record of any group, as the pooled distances tell."""
+        key = about.place, first, last
+        if key not in self._known:
+            column, clip = self._clip(about, first, last)
+            likely, possible, deviation = clip.beyond()
+            low, high = clip.within(column, np.array([likely, possible]))
+            sides = (float(low[0]), float(low[1])), (float(high[0]), float(high[1]))
+            self._known[key] = column, possible, deviation, *sides
+        return self._known[key]
 
     def _clip(self, about: _Table, first: int, last: int) -> tuple[Grid, Clip]:
         """The column, and the clip of a release with the distances of a period and around it."""

@@ -11,6 +11,7 @@ from typing import NoReturn
 
 import numpy as np
 
+from streamdp.answers import LEVEL
 from streamdp.answers.changes import Change, quantile_change, shift
 from streamdp.answers.clipped import Distances, Sides
 from streamdp.answers.counted import Counted, Stage
@@ -22,9 +23,6 @@ from streamdp.mechanisms.noise import noise_of
 from streamdp.types import FloatArray, IntArray, Json, MeasuredRelease, Measurement
 
 DAY = 86_400
-LEVEL = 1.959964
-"""Standard deviations of a 95 % interval."""
-
 _MANY_CELLS = 400
 _TAIL = 0.0005
 _NEAR = 28

@@ -21,13 +21,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import stdtrit
 
+from streamdp.answers import LEVEL
 from streamdp.types import FloatArray, IntArray
 
 Axes = tuple[str, ...]
 FEWEST = 3
 """Batches that must have measured a table, where others did not."""
 
-_LEVEL, _SURE = 1.959964, 0.975
+_SURE = 0.975
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,7 +152,7 @@ class PeriodTables:
         total = sum((counts for counts, variance in own if math.isfinite(variance)), start=0.0)
         noise = sum(variance for _, variance in own if math.isfinite(variance))
         if not lacking:
-            halves = np.full(shape, _LEVEL * math.sqrt(noise))
+            halves = np.full(shape, LEVEL * math.sqrt(noise))
             return Table(np.asarray(total), halves)
         times = self.at or tuple(map(float, range(len(self.batches))))
         every = [

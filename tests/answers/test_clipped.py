@@ -9,7 +9,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from streamdp.answers.job import LEVEL, Answer, Measured, mean, summed
+from streamdp.answers import LEVEL
+from streamdp.answers.job import Answer, Measured, mean, summed
 from streamdp.errors import ConfigurationError
 from streamdp.mechanisms.clip import DISTANCES
 from streamdp.mechanisms.noise import noise_of
