@@ -115,7 +115,12 @@ def steps(database: Database, job: str) -> tuple[str, ...]:
 
 
 def select(
-    database: Database, job: str | None = None, step: str | None = None, limit: int | None = None
+    database: Database,
+    job: str | None = None,
+    step: str | None = None,
+    limit: int | None = None,
+    since: int | None = None,
+    until: int | None = None,
 ) -> tuple[Release, ...]:
     """Rollups in the form of releases, of newest revisions, in order of time.
 
@@ -124,16 +129,21 @@ def select(
         job: Of this job alone.
         step: Of these periods alone.
         limit: At most so many, the last ones.
+        since: Of periods that begin then or later.
+        until: Of periods that begin before.
     """
     rows = database.query(
         f"{OF_ROLLUP} p WHERE (:job IS NULL OR job IN (SELECT value FROM json_each(:job)))"
-        " AND (:step IS NULL OR step = :step) AND revision = (SELECT max(revision) FROM rollup q"
+        " AND (:step IS NULL OR step = :step) AND (:since IS NULL OR since >= :since)"
+        " AND (:until IS NULL OR since < :until) AND revision = (SELECT max(revision) FROM rollup q"
         "  WHERE q.job = p.job AND q.step = p.step AND q.period = p.period)"
         " ORDER BY until DESC, since DESC, job DESC LIMIT :limit",
         {
             "job": None if job is None else all_names(database, job),
             "step": step,
             "limit": -1 if limit is None else limit,
+            "since": since,
+            "until": until,
         },
     )
     found = [

@@ -173,21 +173,19 @@ def _ahead(view: View, job: str, whole: Picture) -> tuple[Ahead, ...]:
         recent = newest_releases(view.database, job, 1)
         return ahead(view.configuration, view.database, job, recent, whole)
 
-    return view.reader.once(("ahead", job), whole.ids[-1], compute)
+    return view.known(("ahead", job), whole.ids[-1], compute)
 
 
 def _rolled_up(view: View, job: str, step: str, what: Wanted) -> tuple[Release, ...]:
     """The newest revisions of the rollups of one step, as releases; where batches miss, flagged."""
-    last = POINTS if what.last == "all" else int(what.last)
-    since, until = what.stretch.since or 0, what.stretch.until
+    last, stretch = POINTS if what.last == "all" else int(what.last), what.stretch
     return tuple(
         replace(
             each,
             rows=tuple(map(_row_of_rollup, each.rows)),
             columns=tuple(column for column in each.columns if column.name not in _OF_ROLLUPS),
         )
-        for each in rollups.select(view.database, job, step, last)
-        if since <= (each.window_start or 0) and (until is None or (each.window_start or 0) < until)
+        for each in rollups.select(view.database, job, step, last, stretch.since, stretch.until)
     )
 
 

@@ -155,8 +155,8 @@ def show_job(request: Request, view: View) -> Response:
 
 def _recent(view: View, job: str, recent: Sequence[Release]) -> Picture:
     """The series of a job's last releases: made once for each newest release."""
-    state = (tuple(each.id for each in recent), id(view.configuration))
-    return view.reader.once(("recent", job), state, lambda: picture(recent, view.columns(job)))
+    state = tuple(each.id for each in recent)
+    return view.known(("recent", job), state, lambda: picture(recent, view.columns(job)))
 
 
 def _past(view: View, job: str, last: str, recent: Sequence[Release]) -> Picture:
@@ -171,9 +171,8 @@ def _past(view: View, job: str, last: str, recent: Sequence[Release]) -> Picture
 
 def _said(view: View, job: str, whole: Picture) -> Headline | None:
     """The one number of a job, and which rows are unusual: found once for each newest release."""
-    state = (whole.ids[-1:], id(view.configuration))
     chosen = view.configuration.releases[job].headline
-    return view.reader.once(("said", job), state, lambda: headline(whole, chosen))
+    return view.known(("said", job), whole.ids[-1:], lambda: headline(whole, chosen))
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,8 +210,7 @@ def _moved(view: View, job: str, recent: Sequence[Release]) -> Moved | None:
         words = SURENESS if sure else ()
         return Moved(said, f"{about_changes(found)} {BY_ITSELF}", grid, words)
 
-    state = (recent[-1].id, id(view.configuration))
-    return view.reader.once(("moved", job), state, compute)
+    return view.known(("moved", job), recent[-1].id, compute)
 
 
 def _errors(release: Release, declared: Sequence[Column]) -> dict[str, str]:

@@ -68,11 +68,15 @@ class View:
 
     def once(self, key: Hashable, compute: Callable[[], Found]) -> Found:
         """Value under a key, computed once for each state of the ledger."""
-        return self.reader.once(key, self.head(), compute)
+        return self.known(key, self.head(), compute)
 
     def lately(self, key: Hashable, compute: Callable[[], Found]) -> Found:
         """Value under a key, computed at most once a minute."""
-        return self.reader.once(key, (self.head(), self.now // 60), compute)
+        return self.known(key, (self.head(), self.now // 60), compute)
+
+    def known(self, key: Hashable, state: Hashable, compute: Callable[[], Found]) -> Found:
+        """Value under a key, computed once for each state, and for each configuration."""
+        return self.reader.once(self.configuration, key, state, compute)
 
 
 @dataclass
@@ -100,8 +104,7 @@ class Reader:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _computing: dict[Hashable, threading.Lock] = field(default_factory=dict)
     _spent: dict[str, Spent] = field(default_factory=dict)
-    _kinds: dict[str, tuple[Configuration, ReleaseKind]] = field(default_factory=dict)
-    _known: dict[Hashable, tuple[Hashable, object]] = field(default_factory=dict)
+    _known: dict[Hashable, tuple[Configuration, Hashable, object]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Remember which file was loaded."""
@@ -143,24 +146,31 @@ class Reader:
 
     def kind(self, configuration: Configuration, job: str) -> ReleaseKind:
         """Kind of a job; it is made once for each configuration."""
-        known = self._kinds.get(job)
-        if known is None or known[0] is not configuration:
-            known = (configuration, self.kind_of(configuration, job))
-            self._kinds[job] = known
-        return known[1]
+        kind_of = self.kind_of
+        return self.once(configuration, ("kind", job), None, lambda: kind_of(configuration, job))
 
-    def once(self, key: Hashable, state: Hashable, compute: Callable[[], Found]) -> Found:
-        """Value for this state of the store; one thread computes, others wait."""
-        known = self._known.get(key)
-        if known is None or known[0] != state:
+    def once(
+        self,
+        configuration: Configuration,
+        key: Hashable,
+        state: Hashable,
+        compute: Callable[[], Found],
+    ) -> Found:
+        """Value for a configuration and a state of the store; one thread computes, others wait."""
+
+        def found() -> tuple[Configuration, Hashable, object] | None:
+            known = self._known.get(key)
+            is_of = known is not None and known[0] is configuration and known[1] == state
+            return known if is_of else None
+
+        known = found()
+        if known is None:
             with self._lock:
                 computing = self._computing.setdefault(key, threading.Lock())
             with computing:
-                known = self._known.get(key)
-                if known is None or known[0] != state:
-                    known = (state, compute())
-                    self._known[key] = known
-        return known[1]  # type: ignore[return-value]
+                known = found() or (configuration, state, compute())
+                self._known[key] = known
+        return known[2]  # type: ignore[return-value]
 
     def _current(self) -> Configuration:
         with self._lock:

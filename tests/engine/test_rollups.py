@@ -83,6 +83,10 @@ def test_closed_weeks_are_rolled_up_once_and_for_nothing(world: World, kind: Rel
     assert (ten[0], ten[-1], len(ten)) == ("2023-11-16..2023-11-25", "2023-11-24..2023-12-03", 9)
     taken = len(rollups(world))
     assert taken == len(made(world))
+    earliest = select(world.store.database, "job", "rolling 10d")[0]
+    before = (earliest.window_start or 0) + 1
+    assert select(world.store.database, "job", "rolling 10d", 2, None, before) == (earliest,)
+    assert select(world.store.database, "job", "rolling 10d", 20, before)[0] != earliest
     world.runner.round([job])
     restarted(world)
     world.runner.round([job])

@@ -371,3 +371,15 @@ def test_the_statement_of_a_source_without_releases_is_a_page(
     answer = client.get("/statement")
     assert answer.status_code == 200
     assert "of fresh nothing was released." in answer.text
+
+
+def test_what_is_known_is_of_one_configuration_and_state(reader: Reader) -> None:
+    """A price that was edited is on every page at once, though the ledger did not move."""
+    with reader.look() as view:
+        assert view.once("number", lambda: 1) == 1
+        assert view.once("number", lambda: 2) == 1
+        assert view.known("number", "another state", lambda: 3) == 3
+        assert view.known("number", "another state", lambda: 4) == 3
+    reader.configuration = reader.configuration.model_copy()
+    with reader.look() as view:
+        assert view.known("number", "another state", lambda: 5) == 5

@@ -275,8 +275,9 @@ def _draw(
     if lines is not None:
         print_rows(lines, "table", title=job, once=PRICE)
         return
-    room = range(len(found), 0, -1)
-    most = next((many for many in room if fits(_across(whole[:many]))), 1)
+    most = 1
+    while most < len(whole) and fits(_across(whole[: most + 1])):
+        most += 1
     for first in range(0, len(found), most):
         print_rows(_across(whole[first : first + most]), "table", title=job)
 
