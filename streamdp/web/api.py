@@ -8,8 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from streamdp.privacy.amounts import ATTO, NANO, number_text
-from streamdp.reports.guarantee.budget import Budget, budgets
-from streamdp.reports.guarantee.outlook import Lasts
+from streamdp.reports.guarantee.budget import Budget, budgets, ends_of, jobs_of, then_of
 from streamdp.reports.releases.columns import columns_of
 from streamdp.reports.state.overview import JobLook, overview
 from streamdp.reports.state.status import GateStatus
@@ -93,7 +92,10 @@ def budget(request: Request, view: View) -> Response:
     parameters = Parameters(request, *asked_names(view))
     found = view.once("budgets", lambda: budgets(view.configuration, view.database))
     _, then = asked_of(parameters, view, found)
-    items = [{**_budget(each), **_then(then.get(each.report.scope), each)} for each in found]
+    items = [_budget(each) for each in found]
+    for item, each in zip(items, found, strict=True):
+        if each.report.scope in then:
+            item["if"] = then_of(each, then[each.report.scope], _amount, forms.iso)
     return as_json(request, {"items": items})
 
 
@@ -194,7 +196,7 @@ def _gate(status: GateStatus) -> Json:
     }
 
 
-def _budget(budget: Budget) -> Json:
+def _budget(budget: Budget) -> dict[str, Json]:
     report = budget.report
     return {
         "scope": report.scope,
@@ -206,33 +208,9 @@ def _budget(budget: Budget) -> Json:
         "left": _amount(budget.left_nano),
         "burnt": _amount(report.burnt_nano),
         "fits_next": _amount(budget.fits_next_nano),
-        "batches_left": budget.batches_left,
-        "until": forms.iso(budget.now.until),
-        "batches_left_at_pace": None if budget.pace is None else budget.pace.batches,
-        "jobs": [
-            {
-                "job": name,
-                "price": None if price is None else _amount(price.amount(report.measure)),
-                "spent": _amount(taken.nano),
-                "charges": taken.charges,
-            }
-            for name, price, taken in budget.takers
-        ],
+        **ends_of(budget, forms.iso),
+        "jobs": jobs_of(budget, _amount),
         "windows": [_window(each) for each in budget.windows],
-    }
-
-
-def _then(then: Lasts | None, budget: Budget) -> Json:
-    """For how long a budget would last at prices that a request asks about."""
-    if then is None or then.price is None:
-        return {}
-    return {
-        "if": {
-            "price_of_batch": _amount(then.price.amount(budget.report.measure)),
-            "batches_left": then.batches,
-            "until": forms.iso(then.until),
-            "refused_by": list(then.refused_by),
-        }
     }
 
 

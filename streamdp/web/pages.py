@@ -14,7 +14,7 @@ from streamdp.errors import StreamdpError
 from streamdp.log.events import EVENTS
 from streamdp.reports.charts.frame import SIZES
 from streamdp.reports.charts.lines import spark, steps
-from streamdp.reports.guarantee.budget import Budget, budget_if, budgets
+from streamdp.reports.guarantee.budget import Budget, budgets, budgets_if
 from streamdp.reports.guarantee.outlook import Lasts, questions, what_if
 from streamdp.reports.guarantee.statement import common_delta, statement
 from streamdp.reports.guarantee.verification import verification
@@ -320,12 +320,7 @@ def asked_of(
         other = what_if(view.configuration, asked)
     except StreamdpError as error:
         raise bad(error.what) from None
-    then = {
-        each.report.scope: budget_if(view.configuration, view.database, each, other)
-        for each in found
-        if other.is_about(view.configuration, each.report.scope)
-    }
-    return asked, then
+    return asked, budgets_if(*_of(view), found, other)
 
 
 def show_learned(request: Request, view: View) -> Response:

@@ -66,6 +66,8 @@ def test_terminal_page_and_api_say_the_same(
     assert "if" not in found["drops"]
     words = typed(home, *options).stdout
     assert (f"{batches:,} more batch" if batches else "if so") in words
+    head = words.splitlines()[0].split("\t")
+    assert head[-4:] == ["burnt", "batches_left", "until", "at_pace"]
     path = home / "config.yaml"
     query = "&".join(f"if.{name}={text}" for name, text in asked.items())
     with TestClient(application(Reader(path, load(path), _no_kind), Web()), base_url=HOST) as page:
@@ -77,6 +79,12 @@ def test_terminal_page_and_api_say_the_same(
     assert words.strip().splitlines()[-1].split("batch, ")[1].split(";")[0] in text
     assert items["stream"]["if"]["batches_left"] == batches
     assert items["stream"]["if"]["price_of_batch"]["exact"] == price
+    if until is not None:
+        assert items["stream"]["if"]["until"].startswith(until)
+    for scope, row in found.items():
+        at_pace = items[scope]["until_at_pace"]
+        assert (at_pace and at_pace[:10]) == row["until_at_pace"]
+    assert found["stream"]["until_at_pace"] is not None
 
 
 def _no_kind(configuration: Configuration, job: str) -> ReleaseKind:
@@ -88,7 +96,7 @@ def _no_kind(configuration: Configuration, job: str) -> ReleaseKind:
     [
         ("dialy=0.2", "there are: daily, parts"),
         ("daily=cheap", "not a finite number"),
-        ("daily=-1", "no amount"),
+        ("daily=-1", "not between 0 and 1e9"),
         ("daily", "NAME=AMOUNT"),
     ],
 )

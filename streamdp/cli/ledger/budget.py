@@ -54,7 +54,7 @@ def budget(
     sharper proof makes it. The ledger stays as it is.
     """
     from streamdp import wiring
-    from streamdp.reports.guarantee.budget import budget_if, budgets
+    from streamdp.reports.guarantee.budget import budgets, budgets_if, jobs_of
     from streamdp.reports.guarantee.outlook import what_if
     from streamdp.store.anchor.check import require_same_end
     from streamdp.store.reading.browse import ledger_page
@@ -86,25 +86,24 @@ def budget(
         except ConfigurationError as error:
             raise click.BadParameter(f"{error.what}; {error.hint}", param_hint="--if") from None
         found = budgets(configuration, database)
-        then = [
-            budget_if(configuration, database, each, other)
-            if other.is_about(configuration, each.report.scope)
-            else None
-            for each in found
-        ]
+        then = budgets_if(configuration, database, found, other)
         windows = [_window(each.report.scope, room) for each in found for room in each.windows]
         if as_json:
-            print_rows([_whole(each, lasts) for each, lasts in zip(found, then, strict=True)], form)
+            print_rows([_whole(each, then.get(each.report.scope)) for each in found], form)
             print_rows(windows, form)
             return
-        print_rows([_row(each) for each in found], form, "budget", once=("measure", "burnt"))
+        print_rows([_line(each) for each in found], form, "budget", once=("measure", "burnt"))
         if windows:
             print_rows(windows, form, "windows", once=("scope", "measure"))
-        takers = [{"scope": each.report.scope, **row} for each in found for row in _takers(each)]
+        takers = [
+            {"scope": each.report.scope, **row}
+            for each in found
+            for row in jobs_of(each, Amount.of)
+        ]
         if takers:
             print_rows(takers, form, "what each job takes", once=("scope",))
-        for each, lasts in zip(found, then, strict=True):
-            click.echo(printable(_said(each, lasts)))
+        for each in found:
+            click.echo(printable(_said(each, then.get(each.report.scope))))
 
 
 def _assigned(text: str) -> tuple[str, str]:
@@ -148,6 +147,8 @@ def _amount(nano: int | None) -> Amount:
 
 
 def _row(budget: Budget) -> dict[str, Json]:
+    from streamdp.reports.guarantee.budget import ends_of
+
     report = budget.report
     return {
         "scope": report.scope,
@@ -159,47 +160,24 @@ def _row(budget: Budget) -> dict[str, Json]:
         "left": Amount.of(budget.left_nano),
         "fits_next": Amount.of(budget.fits_next_nano),
         "burnt": Amount.of(report.burnt_nano),
-        "batches_left": budget.batches_left,
-        "until": _day(budget.now),
-        "at_pace": None if budget.pace is None else budget.pace.batches,
+        **ends_of(budget, _day),
     }
+
+
+def _line(budget: Budget) -> dict[str, Json]:
+    """A budget as a line of a table, which has no room for both ends."""
+    row = _row(budget)
+    del row["until_at_pace"]
+    row["at_pace"] = row.pop("batches_left_at_pace")
+    return row
 
 
 def _whole(budget: Budget, then: Lasts | None) -> dict[str, Json]:
     """A budget as one object."""
-    row = _row(budget)
-    pace = row.pop("at_pace")
-    return {
-        **row,
-        "batches_left_at_pace": pace,
-        "until_at_pace": None if budget.pace is None else _day(budget.pace),
-        "jobs": _takers(budget),
-        **({} if then is None else {"if": _then(budget, then)}),
-    }
+    from streamdp.reports.guarantee.budget import jobs_of, then_of
 
-
-def _then(budget: Budget, then: Lasts) -> dict[str, Json]:
-    price = then.price
-    return {
-        "price_of_batch": Amount.of(0 if price is None else price.amount(budget.report.measure)),
-        "batches_left": then.batches,
-        "until": _day(then),
-        "refused_by": list(then.refused_by),
-    }
-
-
-def _takers(budget: Budget) -> list[dict[str, Json]]:
-    """What each job and gate takes: its price for a batch, what it was charged, and how often."""
-    measure = budget.report.measure
-    return [
-        {
-            "job": name,
-            "price": None if price is None else Amount.of(price.amount(measure)),
-            "spent": Amount.of(taken.nano),
-            "charges": taken.charges,
-        }
-        for name, price, taken in budget.takers
-    ]
+    asked = {} if then is None else {"if": then_of(budget, then, Amount.of, _day)}
+    return {**_row(budget), "jobs": jobs_of(budget, Amount.of), **asked}
 
 
 def _said(budget: Budget, then: Lasts | None) -> str:
@@ -219,8 +197,10 @@ def _said(budget: Budget, then: Lasts | None) -> str:
     return text + refused
 
 
-def _day(found: Lasts) -> str | None:
-    return None if found.until is None else str(iso(found.until))[:10]
+def _day(moment: int | None) -> str | None:
+    from streamdp.reports.releases.periods import day_of
+
+    return None if moment is None else day_of(moment)
 
 
 def _window(scope: str, room: Room) -> dict[str, Json]:

@@ -177,28 +177,23 @@ def _print_budget(
 def _lasts(configuration: Configuration, copy: Database, scope: str, until: int) -> dict[str, Json]:
     """How many more batches the lifetime cap has room for afterwards, and until when."""
     from streamdp.reports.guarantee.outlook import prices_of_batch, sum_of
+    from streamdp.reports.releases.periods import day_of
+    from streamdp.reports.state.overview import purse_of
     from streamdp.sources.windows import Windows
-    from streamdp.store.ledger.chain import spent_of
-    from streamdp.store.ledger.ledger import caps_of
-    from streamdp.text import iso
 
-    caps = caps_of(copy, scope)
+    purse = purse_of(copy, scope)
     all_ = sum_of(prices_of_batch(configuration, copy, scope).values())
-    price = all_.amount(caps.measure)
-    if not price:
+    if purse is None or not all_.amount(purse.measure):
         return {}
-    left = max(caps.lifetime_nano - spent_of(copy, scope, caps.measure), 0) // price
-    if delta := all_.delta_atto:
-        most = min(limit.nano for limit in caps.deltas if limit.lifetime)
-        left = min(left, max(most - spent_of(copy, scope, "delta"), 0) // delta)
+    left = purse.lasts(all_)
     cut = configuration.sources[scope].batches
     row: dict[str, Json] = {"batches_left_after": left}
-    if isinstance(cut, Windows):
+    if left is not None and isinstance(cut, Windows):
         end = until + left * cut.every
         if cut.end is not None and end >= cut.end:
             row["lasts_until"] = "the end"
         else:
-            row["lasts_until"] = str(iso(end))[:10] if end < FARTHEST else "ever"
+            row["lasts_until"] = day_of(end) if end < FARTHEST else "ever"
     return row
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from streamdp.config import Configuration
@@ -20,6 +21,7 @@ from streamdp.reports.guarantee.outlook import (
 )
 from streamdp.store.ledger.cap_usage import Room, rooms
 from streamdp.store.reading.reports import ScopeReport, Taken, scope_reports, taken_by
+from streamdp.types import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +70,11 @@ class Budget:
         return self.rooms[2:]
 
 
-def budgets(configuration: Configuration, database: Database) -> list[Budget]:
-    """Every budget that the ledger knows."""
-    return [_budget(configuration, database, each) for each in scope_reports(database)]
+def budgets(
+    configuration: Configuration, database: Database, scope: str | None = None
+) -> list[Budget]:
+    """Every budget that the ledger knows, or that of one source."""
+    return [_budget(configuration, database, each) for each in scope_reports(database, scope)]
 
 
 def _budget(configuration: Configuration, database: Database, report: ScopeReport) -> Budget:
@@ -95,11 +99,65 @@ def _budget(configuration: Configuration, database: Database, report: ScopeRepor
     )
 
 
-def budget_if(
-    configuration: Configuration, database: Database, budget: Budget, other: WhatIf
-) -> Lasts:
-    """For how long a budget lasts at other prices, or under another cap over the lifetime."""
-    report = budget.report
-    prices = prices_of_batch(configuration, database, report.scope, other)
-    cap = cap_of(other, report.scope, report.lifetime_cap_nano)
-    return lasts(sum_of(prices.values()), budget.rooms, budget.clock, report.measure, cap)
+def budgets_if(
+    configuration: Configuration, database: Database, found: Sequence[Budget], other: WhatIf
+) -> dict[str, Lasts]:
+    """For how long each budget that is asked about would last, by its source.
+
+    Args:
+        configuration: With the prices in force.
+        database: The store.
+        found: The budgets.
+        other: Other prices, or other caps over the lifetime.
+    """
+    then = {}
+    for each in found:
+        report = each.report
+        if other.is_about(configuration, report.scope):
+            price = sum_of(prices_of_batch(configuration, database, report.scope, other).values())
+            cap = cap_of(other, report.scope, report.lifetime_cap_nano)
+            then[report.scope] = lasts(price, each.rooms, each.clock, report.measure, cap)
+    return then
+
+
+Amounts = Callable[[int], Json]
+"""How an amount in nano units is written as JSON."""
+
+Moments = Callable[[int | None], Json]
+"""How the place of a batch is written as JSON."""
+
+
+def ends_of(budget: Budget, moment: Moments) -> dict[str, Json]:
+    """For how long a budget lasts, at the prices of the configuration and at its pace, as JSON."""
+    pace = budget.pace
+    return {
+        "batches_left": budget.batches_left,
+        "until": moment(budget.now.until),
+        "batches_left_at_pace": None if pace is None else pace.batches,
+        "until_at_pace": None if pace is None else moment(pace.until),
+    }
+
+
+def jobs_of(budget: Budget, amount: Amounts) -> list[dict[str, Json]]:
+    """What each job and gate takes, as JSON: its price for a batch, its charges, their number."""
+    measure = budget.report.measure
+    return [
+        {
+            "job": name,
+            "price": None if price is None else amount(price.amount(measure)),
+            "spent": amount(taken.nano),
+            "charges": taken.charges,
+        }
+        for name, price, taken in budget.takers
+    ]
+
+
+def then_of(budget: Budget, then: Lasts, amount: Amounts, moment: Moments) -> dict[str, Json]:
+    """For how long a budget would last at other prices, as JSON."""
+    price = then.price
+    return {
+        "price_of_batch": amount(0 if price is None else price.amount(budget.report.measure)),
+        "batches_left": then.batches,
+        "until": moment(then.until),
+        "refused_by": list(then.refused_by),
+    }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from fractions import Fraction
 
 from streamdp.config import Configuration
@@ -15,6 +14,7 @@ from streamdp.privacy.amounts import NANO, UNBOUNDED, exact, nano_up
 from streamdp.privacy.events import pure, rho_of
 from streamdp.privacy.filters import Item, Limit, Measure
 from streamdp.reports.guarantee.prices import price_of_release, price_of_run
+from streamdp.reports.releases.periods import day_of
 from streamdp.store.ledger.cap_usage import Room
 from streamdp.store.ledger.charges import borne_by, last_places
 from streamdp.store.reading.places import moment_of_key
@@ -24,8 +24,6 @@ RECENT = 30
 
 LAST_MOMENT = 4_102_444_800
 """The year 2100: a budget that lasts longer has no end worth naming."""
-
-DAY = "%Y-%m-%d"
 
 ANOTHER, LIFETIME = "another", "lifetime"
 """What may be asked of a source: the price of a job more, and another cap."""
@@ -76,7 +74,7 @@ def what_if(configuration: Configuration, asked: Mapping[str, str]) -> WhatIf:
         asked: Amounts by the names in `questions`.
 
     Raises:
-        ConfigurationError: A name that is none of them, or no amount.
+        ConfigurationError: A name that is none of them, or an amount that cannot be spent.
     """
     names = questions(configuration)
     found: dict[str, dict[str, Fraction]] = {"": {}, ANOTHER: {}, LIFETIME: {}}
@@ -86,12 +84,13 @@ def what_if(configuration: Configuration, asked: Mapping[str, str]) -> WhatIf:
                 f"{name} is neither a job, a gate, nor SOURCE.another or SOURCE.lifetime",
                 hint=f"there are: {', '.join(names)}",
             )
+        hint = "give a number, as 0.1"
         try:
             amount = exact(text)
         except ValueError as error:
-            raise ConfigurationError(f"{name}: {error}", hint="give a number, as 0.1") from None
+            raise ConfigurationError(f"{name}: {error}", hint=hint) from None
         if not 0 <= amount <= 10**9:
-            raise ConfigurationError(f"{name}: {text} is no amount", hint="from 0 to 1e9")
+            raise ConfigurationError(f"{name}: {text} is not between 0 and 1e9", hint=hint)
         source, _, what = name.rpartition(".")
         is_task = name in configuration.releases or name in configuration.all_gates()
         found["" if is_task else what][name if is_task else source] = amount
@@ -254,6 +253,5 @@ def in_words(found: Lasts) -> str:
         return "for ever: nothing is charged"
     if not found.batches:
         return "enough for no more batches"
-    day = "" if found.until is None else datetime.fromtimestamp(found.until, UTC).strftime(DAY)
     more = f"enough for {found.batches:,} more batch{'' if found.batches == 1 else 'es'}"
-    return f"{more}, up to that of {day}" if day else more
+    return more if found.until is None else f"{more}, up to that of {day_of(found.until)}"

@@ -370,8 +370,7 @@ def _cost(
     letter = "" if sums.startswith("rho") else "ε "
     many = f"The {len(releases)} releases" if len(releases) > 1 else "The release"
     said = f"{many} cost {letter}{sums}{' together' * (len(releases) > 1)}{left_out}."
-    found = next((each for each in budgets(configuration, database) if each.report.scope == source),
-                 None)  # fmt: skip
+    found = next(iter(budgets(configuration, database, source)), None)
     if found is None:
         return said
     report = found.report

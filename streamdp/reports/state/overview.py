@@ -105,7 +105,7 @@ def overview(
     """The whole at a glance; `spent` says what a job was charged, where that is known."""
     pulse, beat = signs_of_life(database, configuration.store.path)
     state = daemon_state(pulse, now)
-    purses = {name: _purse(database, name) for name in configuration.sources}
+    purses = {name: purse_of(database, name) for name in configuration.sources}
     jobs = tuple(
         job_look(configuration, database, name, now, purses[each.source], spent(name), beat)
         for name, each in configuration.releases.items()
@@ -139,7 +139,7 @@ def job_look(
     """One job at a glance."""
     release = configuration.releases[job]
     price = price_of_release(configuration, database, job)
-    purse = purse or _purse(database, release.source)
+    purse = purse or purse_of(database, release.source)
     return JobLook(
         status=job_status(configuration, database, job, now, spent, pulse),
         source=release.source,
@@ -149,7 +149,8 @@ def job_look(
     )
 
 
-def _purse(database: Database, source: str) -> Purse | None:
+def purse_of(database: Database, source: str) -> Purse | None:
+    """Spent part of a source's caps over the lifetime; None where the ledger does not know it."""
     if declaration_of(database, source) is None:
         return None
     caps = caps_of(database, source)

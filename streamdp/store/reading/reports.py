@@ -147,12 +147,14 @@ def job_report(database: Database, job: str, spent: Spent | None = None) -> JobR
     return JobReport(**{**row, **about, "spent_nano": spent.amount(measure)})
 
 
-def scope_reports(database: Database) -> tuple[ScopeReport, ...]:
-    """Every scope the ledger knows, with the caps in force and the batch that has lost most."""
+def scope_reports(database: Database, scope: str | None = None) -> tuple[ScopeReport, ...]:
+    """Every scope the ledger knows, or one: the caps in force and the batch that has lost most."""
     rows = database.query(
         "SELECT scope, coalesce(event ->> 'measure', 'epsilon') AS measure, batch_cap_nano,"
         " lifetime_cap_nano FROM ledger WHERE seq IN"
-        " (SELECT max(seq) FROM ledger WHERE purpose = 'cap' GROUP BY scope) ORDER BY scope"
+        " (SELECT max(seq) FROM ledger WHERE purpose = 'cap' AND scope = coalesce(?, scope)"
+        " GROUP BY scope) ORDER BY scope",
+        [scope],
     )
     return tuple(_scope_report(database, row) for row in rows)
 
