@@ -1,7 +1,7 @@
 """A distribution over a public domain, given by potentials on the items of a workload.
 
 A(x) = total·exp(Σ_i λ_i(x))/Z, one number λ a cell of an item, whatever the size of the domain. Up
-to 2^20 cells A is an array. Beyond, marginals come from eliminating the other axes one by one,
+to 2^21 cells A is an array. Beyond, marginals come from eliminating the other axes one by one,
 which is cheap if the items do not tie too many axes together.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 from streamdp.kinds.workload.fitting.marginals import Axes, Item, Workload
 from streamdp.types import FloatArray
 
-MOST_CELLS = 2**20
+MOST_CELLS = 2**21
 """Cells of a domain that is held as an array, and of an intermediate table that is not."""
 
 Potentials = tuple[FloatArray, ...]
