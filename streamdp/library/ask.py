@@ -14,7 +14,7 @@ from streamdp.config.base.axes import condition, described, labels
 from streamdp.database import Database
 from streamdp.errors import ConfigurationError
 from streamdp.library.table import Table, table_of
-from streamdp.reports.releases.sentences import change_said, sureness
+from streamdp.reports.releases.sentences import change_said
 from streamdp.sinks.columns import Kind
 from streamdp.store.measurements import batches_span, select_measurements
 from streamdp.types import Json
@@ -254,7 +254,7 @@ class Ask:
         one, all_ = self.measured.change(first, second, quantile, tuple(group), partial)
         rows = []
         for name, found in ((f"quantile {quantile:g}", one), (MOVED, all_)):
-            changed = change_said(name, found.change, found.lower, found.upper, differ=found.differ)
+            by = found.change, found.lower, found.upper
             rows.append(
                 {
                     "question": name,
@@ -266,7 +266,7 @@ class Ask:
                     "records_differ": found.differ,
                     "process_rose": found.rose,
                     "process_changed": found.changed,
-                    "said": f"{changed}; {sureness(found.differ, found.rose)}",
+                    "said": change_said(name, *by, differ=found.differ, rose=found.rose),
                     "spent": 0.0,
                 }
             )

@@ -176,7 +176,7 @@ def _said(view: View, job: str, whole: Picture) -> Headline | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class SinceBefore:
     """How a job's last whole period changed, in one sentence, and of groups in a table.
 
     Args:
@@ -192,13 +192,13 @@ class Moved:
     words: Sequence[tuple[str, str]]
 
 
-def _moved(view: View, job: str, recent: Sequence[Release]) -> Moved | None:
+def _moved(view: View, job: str, recent: Sequence[Release]) -> SinceBefore | None:
     """How a job changed since the period before: computed once for each newest release."""
     if not recent:
         return None
     section = view.configuration.releases[job]
 
-    def compute() -> Moved | None:
+    def compute() -> SinceBefore | None:
         whole = _recent(view, job, recent)
         found = since_before(*_of(view), job, recent[-1], whole)
         if found is None:
@@ -208,7 +208,7 @@ def _moved(view: View, job: str, recent: Sequence[Release]) -> Moved | None:
         grid: Grid = changes_grid(found, whole.unit) if found.rows else ([], [])
         sure = any(row.moved and row.moved.differ is not None for row in found.rows)
         words = SURENESS if sure else ()
-        return Moved(said, f"{about_changes(found)} {BY_ITSELF}", grid, words)
+        return SinceBefore(said, f"{about_changes(found)} {BY_ITSELF}", grid, words)
 
     return view.known(("moved", job), recent[-1].id, compute)
 

@@ -17,7 +17,7 @@ from streamdp.config.sections.reports import ReportForm
 from streamdp.errors import StreamdpError
 from streamdp.reports.charts.frame import STYLE, alone
 from streamdp.reports.charts.panels import Chart, Panel, chart_of, panels
-from streamdp.reports.releases.changes import Comparison, Interval
+from streamdp.reports.releases.changes import Comparison, Interval, Moved
 from streamdp.reports.releases.digest import Digest
 from streamdp.reports.releases.sentences import amounts, in_100
 from streamdp.reports.releases.series import Picture
@@ -205,20 +205,25 @@ def changes_grid(compared: Comparison | None, unit: str) -> Grid:
     if moved:
         head.append(f"since the {compared.step} before")
     if known:
-        head += ["records differ, in 100", "process, in 100"]
+        head.append("sure, in 100")
     found = []
     for row in rows:
         line = [Cell(_in(row.name, "" if unit else row.unit)), _cell(row.value)]
         if moved:
             line.append(_cell(row.moved.by, signed=True) if row.moved else Cell("–"))
         if known:
-            line += [Cell("–"), Cell("–")]
-            if row.moved and row.moved.differ is not None and row.moved.rose is not None:
-                rose = row.moved.rose
-                said = f"rose {in_100(rose)}" if rose >= 0.5 else f"fell {in_100(1 - rose)}"
-                line[-2:] = [Cell(str(in_100(row.moved.differ))), Cell(said)]
+            line.append(_sure(row.moved))
         found.append(line)
     return head, found
+
+
+def _sure(moved: Moved | None) -> Cell:
+    """How sure it is that records differ, and whether what makes them rose where that is sure."""
+    if moved is None or moved.differ is None or moved.rose is None:
+        return Cell("–")
+    rose = moved.rose
+    way = f"process rose {in_100(rose)}" if rose >= 0.5 else f"process fell {in_100(1 - rose)}"
+    return Cell(str(in_100(moved.differ)), way if moved.direction else "no sure change")
 
 
 def _cell(value: Interval, *, signed: bool = False) -> Cell:

@@ -20,7 +20,7 @@ from streamdp.log.setup import close
 from streamdp.reports.guarantee.plain import guessed_right
 from streamdp.reports.releases.changes import Comparison, PeriodRow
 from streamdp.reports.releases.digest import Digest, digest
-from streamdp.reports.releases.sentences import amounts, change_said, sureness
+from streamdp.reports.releases.sentences import amounts, change_said
 from streamdp.reports.releases.summary import GLOSSARY, SURENESS, summary
 from streamdp.store.database import connect_to_read
 from streamdp.types import Json
@@ -111,7 +111,7 @@ def sentence(name: str, found: Json, unit: str = UNIT) -> str:
     change, lower, upper, differ, rose = (
         found[each] for each in ("change", "lower", "upper", "records_differ", "process_rose")
     )
-    return f"{change_said(name, change, lower, upper, unit, differ)}; {sureness(differ, rose)}"
+    return change_said(name, change, lower, upper, unit, differ, rose)
 
 
 def test_changes_of_quantiles_are_those_of_ask(configuration: Configuration) -> None:
@@ -199,7 +199,9 @@ def test_a_headline_is_usual_only_within_earlier_periods(configuration: Configur
 def test_what_does_not_add_up_is_said_to(configuration: Configuration) -> None:
     """Choices have a headline of what was chosen, keys say which are new, and neither compares."""
     chosen, keys = (told(configuration, job) for job in ("busiest", "destinations"))
-    assert re.search("as .* was chosen (ATL|BOS) in [3-6] of 6 batches", chosen.words.headline)
+    assert re.search(
+        "that was chosen most often is (ATL|BOS) in [3-6] of 6 batches", chosen.words.headline
+    )
     for found in (chosen, keys):
         assert "does not add up" in found.words.about_changes
     first = told(configuration, "destinations", at=WEEK - 14 * DAY)
@@ -316,4 +318,4 @@ def test_tables_have_every_row_with_its_interval(configuration: Configuration) -
     median = row(found.compared, quantile="0.5")
     assert median.moved is not None
     assert change_said("median", *median.moved.by, UNIT, median.moved.differ) in text
-    assert sureness(median.moved.differ or 0, median.moved.rose or 0) in text
+    assert median.moved.said("median", UNIT) in text

@@ -40,6 +40,22 @@ def test_a_change_that_is_not_sure_has_no_direction(at: float, half: float, diff
         assert text.endswith("more" if at > 0 else "less")
 
 
+@given(NUMBERS, st.floats(0.01, 1e5), st.floats(0, 1), st.floats(0, 1))
+def test_a_change_says_how_sure_it_is_once(
+    at: float, half: float, differ: float, rose: float
+) -> None:
+    """With a direction as `sureness` does; without, by which reason there is none."""
+    ends = at - half, at + half
+    text = change_said("x", at, *ends, differ=differ, rose=rose)
+    assert text.startswith(change_said("x", at, *ends, differ=differ))
+    assert text.count("as sure as") == 1
+    if "no sure change" in text:
+        assert ("95 are needed" in text) == (differ < 0.95)
+        assert "process" not in text
+    else:
+        assert text.endswith(sureness(differ, rose))
+
+
 @given(st.floats(0, 1), st.floats(0, 1))
 def test_sureness_is_rounded_down_and_never_certain(differ: float, rose: float) -> None:
     """From 1 to 99 in 100; the direction is the likelier one."""

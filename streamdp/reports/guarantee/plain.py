@@ -52,9 +52,7 @@ class Stretch:
         return {
             "one_that_is_in": self.over,
             **({} if self.so_far is None else {"epsilon_so_far": epsilon_text(self.so_far)}),
-            "epsilon_at_most": epsilon_text(self.epsilon),
-            **({"delta_at_most": delta_text(self.delta)} if self.delta else {}),
-            "guessed_right_of_100": guessed_right(self.epsilon, self.delta),
+            **row_of(self.epsilon, self.delta),
         }
 
 
@@ -105,7 +103,18 @@ def stretches(
         _stretch(over, limit, caps, every, so_far, at)
         for (over, limit), so_far in zip(some, lost, strict=True)
     ]
-    return [*found, _stretch("all batches, for ever", Limit(0), caps, every, spent, at)]
+    return [*found, for_ever(caps, spent, at)]
+
+
+def for_ever(caps: Caps, spent: int | None, at: Fraction) -> Stretch:
+    """What one in all batches of a source loses at most.
+
+    Args:
+        caps: In force.
+        spent: Pure loss over the lifetime; None where a charge has none, or nobody asks.
+        at: The delta of figures where caps are in rho.
+    """
+    return _stretch("all batches, for ever", Limit(0), caps, None, spent, at)
 
 
 def _some(every: int | None) -> list[tuple[str, Limit]]:

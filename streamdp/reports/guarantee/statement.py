@@ -11,7 +11,7 @@ from streamdp.privacy.accountants import epsilon_of_rho
 from streamdp.privacy.amounts import ATTO, atto_up, delta_text, epsilon_text, nano_up, number_text
 from streamdp.privacy.filters import Caps, Item, Limit
 from streamdp.privacy.steps import loss_of_steps
-from streamdp.reports.guarantee.plain import in_plain_words, row_of, stretches
+from streamdp.reports.guarantee.plain import for_ever, in_plain_words, row_of, stretches
 from streamdp.reports.releases.measurements import in_words
 from streamdp.store.ledger.cap_usage import Room, rooms
 from streamdp.store.ledger.chain import spent_of
@@ -172,8 +172,7 @@ def _source(
 def life_of(configuration: Configuration, database: Database, scope: str) -> dict[str, Json]:
     """What one in all batches of a source may lose for ever, as its statement says it."""
     delta = common_delta(configuration, database, list(configuration.releases))
-    caps = caps_of(database, scope)
-    return stretches(database, scope, caps, None, None, delta, growing=True)[-1].row()
+    return for_ever(caps_of(database, scope), None, delta).row()
 
 
 def _dearest(configuration: Configuration, scope: str) -> dict[str, Json]:

@@ -16,7 +16,7 @@ from streamdp.config import Configuration
 from streamdp.database import Database
 from streamdp.errors import ConfigurationError
 from streamdp.reports.releases.headline import headline_series
-from streamdp.reports.releases.sentences import SURE
+from streamdp.reports.releases.sentences import SURE, change_said
 from streamdp.reports.releases.series import MEASURED, NESTED, Picture, shown, text_of
 from streamdp.store.measurements import batches_span, select_measurements
 from streamdp.store.reading.browse import Stretch, count_releases, newest_releases
@@ -62,6 +62,10 @@ class Moved:
         if self.differ is not None and self.differ < SURE:
             return 0
         return int(self.by[1] > 0) - int(self.by[2] < 0)
+
+    def said(self, name: str, unit: str) -> str:
+        """The change in words, and how sure it is where that is measured."""
+        return change_said(name, *self.by, unit, self.differ, self.rose)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +125,10 @@ class Comparison:
     def per_batch(self) -> bool:
         """Whether sums are shown as means of batches: periods have not as many of them."""
         return self.before is not None and self.batches != self.batches_before
+
+    def called(self, row: PeriodRow) -> str:
+        """The name of a row, and of what its value is the mean."""
+        return f"{row.name} a {self.each}" if row.adds_up and self.per_batch else row.name
 
 
 def comparison(

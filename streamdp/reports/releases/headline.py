@@ -19,7 +19,7 @@ PAST, LEAST_PAST = 8, 3
 NAMED = 3
 """Unusual rows that a sentence names."""
 
-NOTHING_SAID = "hardly any records, so it says nothing of them"
+NOTHING_SAID = "not compared, because there were hardly any records"
 
 EDGES = ("<", ">", "(")
 """First letters of cells that are no headline: beyond all cuts, nulls, what is not listed."""

@@ -18,6 +18,7 @@ def change_said(
     upper: float,
     unit: str = "",
     differ: float | None = None,
+    rose: float | None = None,
 ) -> str:
     """A change with its interval; no direction where the interval, or how sure it is, has none.
 
@@ -31,17 +32,21 @@ def change_said(
         upper: Upper end.
         unit: Of the change; empty without one.
         differ: Probability that the records differ; None where it is not measured.
+        rose: Probability that what makes the records rose. With it how sure the change is follows.
     """
     of = f" {unit}" if unit else ""
+    how_sure = "" if differ is None or rose is None else f"; {sureness(differ, rose)}"
     if lower <= 0 <= upper:
         _, less, more = amounts(change, lower, upper)
-        return f"{name}: no sure change, {less.lstrip('-')}{of} less to {more} more"
-    rose = lower > 0
-    low, high = (lower, upper) if rose else (-upper, -lower)
+        said = f"{name}: no sure change, {less.lstrip('-')}{of} less to {more} more"
+        return said + (how_sure and f"; {_in_doubt(differ or 0.0)}")
+    up = lower > 0
+    low, high = (lower, upper) if up else (-upper, -lower)
     by, least, most = amounts(abs(change), low, high)
     if differ is not None and differ < SURE:
-        return f"{name}: no sure change, {least} to {most}{of} {'more' if rose else 'less'}"
-    return f"{name} {'rose' if rose else 'fell'} by {by}{of} ({least} to {most})"
+        said = f"{name}: no sure change, {least} to {most}{of} {'more' if up else 'less'}"
+        return said + (how_sure and f"; {_in_doubt(differ)}")
+    return f"{name} {'rose' if up else 'fell'} by {by}{of} ({least} to {most}){how_sure}"
 
 
 def sureness(differ: float, rose: float) -> str:
@@ -59,6 +64,16 @@ def sureness(differ: float, rose: float) -> str:
         f"as sure as {in_100(differ)} in 100 that the records differ,"
         f" and {in_100(sure)} in 100 that their process {verb}"
     )
+
+
+def _in_doubt(differ: float) -> str:
+    """Why a change has no direction, by how sure it is that the records differ.
+
+    >>> _in_doubt(0.83)
+    'that the records differ is as sure as 83 in 100, and 95 are needed to say so'
+    """
+    said = f"that the records differ is as sure as {in_100(differ)} in 100"
+    return f"{said}, and 95 are needed to say so" if differ < SURE else f"{said}, but not which way"
 
 
 def in_100(chance: float) -> int:

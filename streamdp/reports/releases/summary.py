@@ -12,10 +12,10 @@ from streamdp.privacy.amounts import delta_text, epsilon_text, total_text
 from streamdp.reports.guarantee.budget import budgets
 from streamdp.reports.guarantee.plain import NOT_PROMISED, guessed_right, one_and_all, row_of
 from streamdp.reports.guarantee.statement import life_of
-from streamdp.reports.releases.changes import Comparison, PeriodRow, called
+from streamdp.reports.releases.changes import FEWEST, Comparison, PeriodRow, called
 from streamdp.reports.releases.headline import Headline, headline
 from streamdp.reports.releases.periods import in_words
-from streamdp.reports.releases.sentences import amounts, change_said, sureness
+from streamdp.reports.releases.sentences import amounts, change_said
 from streamdp.reports.releases.series import Picture, text_of
 from streamdp.store.ledger.ledger import declaration_of
 from streamdp.types import Release
@@ -31,14 +31,14 @@ BY_ITSELF = "Each is looked at by itself: of twenty without a change one may loo
 
 SURENESS = (
     (
-        "records differ, 90 in 100",
-        "it is so sure that the records of the two periods are not alike; here only the noise can"
-        " deceive",
+        "sure, 90 in 100",
+        "how sure it is that the records of the two periods differ, although noise was added to"
+        " both. From 95 on a rise or a fall is said, below it no sure change",
     ),
     (
-        "process rose, 80 in 100",
-        "it is so sure that what brings the records about rose, beyond chance: even while that"
-        " stays as it is no two periods are alike, and this allows for it",
+        "process rose 80",
+        "how sure it is, in 100, that whatever produces the records has risen. Two periods differ"
+        " somewhat even where it has not, and this figure allows for that",
     ),
 )
 """The two things that a change of a quantile is sure of."""
@@ -139,8 +139,7 @@ def _of_period(compared: Comparison | None, title: str) -> str:
     row = compared.headline
     of = f" {row.unit}" if row.unit else ""
     value, low, high = amounts(*row.value)
-    name = f"{row.name} a {compared.each}" if row.adds_up and compared.per_batch else row.name
-    said = f"{_capital(title)}: {name} {value}{of} ({low} to {high})"
+    said = f"{_capital(title)}: {compared.called(row)} {value}{of} ({low} to {high})"
     if row.moved is not None:
         by = change_said("", *row.moved.by, row.unit, row.moved.differ).strip(": ")
         said += f"; it {by}" if row.moved.direction else f"; {by}"
@@ -151,7 +150,7 @@ def _of_period(compared: Comparison | None, title: str) -> str:
 def _usual(compared: Comparison) -> str:
     """How a value lies among those of earlier periods; nothing where there are too few."""
     row, past = compared.headline, compared.earlier
-    if row is None or len(past) < 3:
+    if row is None or len(past) < FEWEST:
         return ""
     low, high = min(past), max(past)
     _, least, most = amounts(row.value[0], low, high)
@@ -204,7 +203,7 @@ def _choices(whole: Picture, title: str) -> str:
         return ""
     found = Counter(str(each) for each in whole.series[0].cells if each is not None)
     first, *rest = [f"{choice} in {count}" for choice, count in found.most_common(3)] or ["none"]
-    said = f"{_capital(title)}: as {' and '.join(names)} was chosen {first}"
+    said = f"{_capital(title)}: the {' and '.join(names)} that was chosen most often is {first}"
     then = f", then {', '.join(rest)}" if rest else ""
     return f"{said} of {_many(len(whole.batches), 'batch')}{then}."
 
@@ -234,13 +233,7 @@ def since_said(compared: Comparison, by: tuple[str, ...], zone: str) -> str:
     parts = [f"{_without(row, by)}: {_ways(of, by)}" for row, of in peers if len(of) > 1]
     main = compared.headline
     if not parts and main is not None and main.moved is not None:
-        name = main.name
-        if main.adds_up and compared.per_batch:
-            name = f"{name} a {compared.each}"
-        said = change_said(name, *main.moved.by, main.unit, main.moved.differ)
-        if main.moved.differ is not None and main.moved.rose is not None:
-            said += f"; {sureness(main.moved.differ, main.moved.rose)}"
-        parts = [said]
+        parts = [main.moved.said(compared.called(main), main.unit)]
     period = in_words(compared.period.since, compared.step, zone)
     return f"{_capital(period)} beside the {compared.step} before: {'. '.join(parts)}."
 
@@ -269,11 +262,11 @@ def _changed(compared: Comparison | None, unit: str, by: tuple[str, ...]) -> Ite
         yield _groups(peers, by)
     others = [each for each in rows if each not in peers and main and _is_like(each, main)]
     for row in _surest(peers) + others[: max(SENTENCES - len(peers), 2)]:
-        yield _sentence(row)
+        if row.moved is not None:
+            yield f"{row.moved.said(compared.called(row), row.unit)}."
     for group, moved in list(compared.all_deciles.items())[:SENTENCES]:
         name = " · ".join(filter(None, (group, "all deciles together")))
-        said = change_said(name, *moved.by, unit, moved.differ)
-        yield f"{said}; {sureness(moved.differ or 0.0, moved.rose or 0.0)}."
+        yield f"{moved.said(name, unit)}."
 
 
 def _is_peer(row: PeriodRow, main: PeriodRow, by: tuple[str, ...]) -> bool:
@@ -321,18 +314,13 @@ def _ways(rows: Sequence[PeriodRow], by: tuple[str, ...]) -> str:
     return "; ".join(parts)
 
 
-def _sentence(row: PeriodRow) -> str:
-    assert row.moved is not None, "rows that changed"  # noqa: S101
-    said = change_said(row.name, *row.moved.by, row.unit, row.moved.differ)
-    if row.moved.differ is None or row.moved.rose is None:
-        return f"{said}."
-    return f"{said}; {sureness(row.moved.differ, row.moved.rose)}."
-
-
 def about_changes(compared: Comparison | None) -> str:
     """What was compared with what, and what the numbers leave out."""
     if compared is None:
-        return "Batches are files without a date, or all are reported: there is no period before."
+        return (
+            "Nothing is compared: the report is of all batches, or batches have no date in their"
+            " name, so there is no period before."
+        )
     if compared.why:
         return f"Nothing is compared: {compared.why}."
     if compared.before is None:
@@ -341,11 +329,14 @@ def about_changes(compared: Comparison | None) -> str:
         return "What this job releases does not add up over batches, so periods are not compared."
     said = f"{_many(compared.batches, compared.each)} against {compared.batches_before}."
     if compared.per_batch and any(row.adds_up for row in compared.rows):
-        said += f" Counts and sums are means of a {compared.each}: there are not as many."
+        said += (
+            f" Counts and sums are means of a {compared.each}, because the periods have not as"
+            f" many {_many(2, compared.each).removeprefix('2 ')}."
+        )
     if any(row.adds_up for row in compared.rows):
         said += (
-            " Ranges of counts and sums are those of the noise: how sure it is that what makes"
-            " them changed is not measured."
+            " The ranges of counts and sums are those of the added noise alone. How sure it is that"
+            " whatever produces the records has changed is not measured for them."
         )
     if compared.left_out:
         said += f" {compared.left_out} more groups are not compared."
@@ -444,11 +435,13 @@ def bound_said(
     if any(each.epsilon_nano is None for each in releases):
         return "What a price in ρ is worth in ε, the statement says."
     exchanged = meaning["neighbours"] == "substitute"
-    other = "that another is in its place" if exchanged else "that it is not"
+    among = "which of two is among the data" if exchanged else "whether one is among the data"
     most = max((each.epsilon_nano or 0, each.delta_atto) for each in releases)
     said = one_and_all(row_of(*most), life_of(configuration, database, source), source)
-    who = f"Who finds it as likely that one is among the data as {other}, and guesses, is right"
-    return f"{who} {said}."
+    return (
+        f"A guess {among}, where both are as likely, is right 50 times in 100 without releases."
+        f" With them it is right {said}."
+    )
 
 
 def _together(releases: Sequence[Release], *, growing: bool) -> str:
