@@ -69,7 +69,8 @@ def items(
     """
     from streamdp.kinds.workload.fitting.marginals import Workload
 
-    bare = Workload(tuple(each.size for each in axes), ())
+    unlisted = tuple(each.size - each.listed for each in axes)
+    bare = Workload(tuple(each.size for each in axes), (), unlisted)
     names, found = [], []
     for marginal in section.axes_of_marginals():
         names.append(", ".join(axes[axis].name for axis in marginal))
@@ -77,4 +78,4 @@ def items(
     for name, text in section.predicates.items():
         names.append(name)
         found.append(bare.item(*condition(text, axes)))
-    return tuple(names), Workload(bare.sizes, tuple(found))
+    return tuple(names), Workload(bare.sizes, tuple(found), unlisted)

@@ -1,8 +1,8 @@
 """How concentrated the items of batches are: what can be learned where no value repeats.
 
-The concentration of an item of m cells with shares p is m·Σp²: 1 if they are even, m if all records
-are in one cell. It stays when values change places. A marginal of several axes is kept as its
-concentration over the product of those of its axes: 1 if they are independent. Post-processing:
+The concentration of an item of m listed cells with shares p is m·Σp²: 1 if they are even, m if all
+records are in one cell. It stays when values change places. A marginal of several axes is kept as
+its concentration over the product of those of its axes: 1 if they are independent. Post-processing:
 it sees releases alone.
 """
 
@@ -114,13 +114,16 @@ def _seen(
     workload: Workload, item: Item, values: FloatArray, noise: float, total: float
 ) -> tuple[float, float]:
     """Concentration of an item by some noisy counts, and its weight."""
-    seen, variance = _concentration(values, noise, total)
+    shape = (item.size,) if item.labels is not None else item.shape
+    listed, table = workload.listed(item), values.reshape(shape)
+    inside = table[tuple(map(slice, listed))]
+    seen, variance = _concentration(inside.reshape(-1), noise, total)
     if _is_product(workload, item):
         alone = 1.0
-        for axis in range(len(item.shape)):
-            others = tuple(other for other in range(len(item.shape)) if other != axis)
-            sums = values.reshape(item.shape).sum(axis=others)
-            found, _ = _concentration(sums, noise * len(values) / len(sums), total)
+        for axis, cells in enumerate(listed):
+            others = tuple(other for other in range(len(shape)) if other != axis)
+            sums = table.sum(axis=others)[:cells]
+            found, _ = _concentration(sums, noise * len(values) / shape[axis], total)
             alone *= max(found, 1.0)
         seen, variance = seen / alone, variance / alone**2
     return seen, DOUBT**2 / (DOUBT**2 + variance / max(seen, 1.0) ** 2)

@@ -10,6 +10,7 @@ Post-processing: it sees releases alone.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -39,7 +40,7 @@ class ExpectedErrors:
 
     def __init__(self, workload: Workload, concentration: Concentration, total: float) -> None:
         items, alone = workload.items, single_axes(workload)
-        sizes = np.array([item.size for item in items], dtype=np.float64)
+        sizes = np.array([math.prod(workload.listed(item)) for item in items], dtype=np.float64)
         ratios = [
             [noise_within(workload, outer, inner) for inner in range(len(items))]
             for outer in range(len(items))

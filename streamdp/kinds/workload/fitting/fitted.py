@@ -112,8 +112,6 @@ class Fitting:
         self._means: dict[tuple[int, int], FloatArray] = {}
         self._priors = [
             distribution(workload, memory.potentials(each, workload), memory.total)
-            if memory.releases
-            else None
             for each in (UNIFORM, SLOW, LAST)
         ]
         self._apart = self._distances()
@@ -200,9 +198,8 @@ class Fitting:
         """Counts of an item that a hypothesis foretells."""
         key = hypothesis, place
         if key not in self._means:
-            item, prior = self._workload.items[place], self._priors[hypothesis]
-            even = np.full(item.size, self._memory.total / item.size)
-            self._means[key] = even if prior is None else prior.masses(item)
+            item = self._workload.items[place]
+            self._means[key] = self._priors[hypothesis].masses(item)
         return self._means[key]
 
     def _evidence(self, measurements: tuple[Measurement, ...]) -> tuple[float, ...]:

@@ -33,6 +33,7 @@ from streamdp.kinds.workload.fitting.distribution import Distribution, Potential
 from streamdp.kinds.workload.fitting.expected_errors import MOST_ITEMS, ExpectedErrors
 from streamdp.kinds.workload.fitting.marginals import Workload
 from streamdp.kinds.workload.fitting.spread import Spread
+from streamdp.kinds.workload.fitting.unlisted import Unlisted
 from streamdp.types import FloatArray
 
 UNIFORM, SLOW, LAST = range(3)
@@ -63,6 +64,7 @@ class Memory:
         evidence: Nats for each hypothesis, the best at 0.
         spread: How far batches were from what was foretold.
         concentration: Of the items.
+        unlisted: Shares of the cells for what is not listed.
     """
 
     releases: int
@@ -72,13 +74,15 @@ class Memory:
     evidence: tuple[float, float, float]
     spread: Spread
     concentration: Concentration
+    unlisted: Unlisted
 
     @classmethod
     def empty(cls, workload: Workload, expected_rows: float) -> Memory:
         """Before the first release: the uniform distribution over the expected rows."""
-        zeros = tuple(np.zeros(item.size) for item in workload.items)
-        learned = Spread.first(len(zeros)), Concentration.first(len(zeros))
-        return cls(0, expected_rows, zeros, zeros, (0.0, 0.0, 0.0), *learned)
+        items, unlisted = len(workload.items), Unlisted.first(workload)
+        even = unlisted.potentials(workload)
+        learned = Spread.first(items), Concentration.first(items), unlisted
+        return cls(0, expected_rows, even, even, (0.0, 0.0, 0.0), *learned)
 
     @classmethod
     def cold(cls, workload: Workload, expected_rows: float) -> Memory:
@@ -89,7 +93,7 @@ class Memory:
     def potentials(self, hypothesis: int, workload: Workload) -> Potentials:
         """The potentials that a hypothesis remembers."""
         if hypothesis == UNIFORM:
-            return tuple(np.zeros(item.size) for item in workload.items)
+            return self.unlisted.potentials(workload)
         return self.slow if hypothesis == SLOW else self.last
 
     def leading(self, evidence: Sequence[float] = (0.0, 0.0, 0.0), most: float = math.inf) -> int:
@@ -134,7 +138,8 @@ class Memory:
         first, second, third = (float(each) for each in evidence)
         total = (1.0 - pace) * self.total + pace * max(fit.distribution.total(), 1.0)
         known = (first, second, third)
-        learned = fit.spread, fit.concentration
+        unlisted = self.unlisted.after(fit.distribution, pace)
+        learned = fit.spread, fit.concentration, unlisted
         return Memory(self.releases + 1, total, slow, fit.potentials, known, *learned)
 
 

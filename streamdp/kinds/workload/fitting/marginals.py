@@ -70,10 +70,17 @@ class Workload:
     Args:
         sizes: Cells of each axis.
         items: What is counted.
+        unlisted: How many cells of each axis, its last, are for what is not listed; none if it is
+            left out.
     """
 
     sizes: tuple[int, ...]
     items: tuple[Item, ...]
+    unlisted: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.unlisted:
+            object.__setattr__(self, "unlisted", (0,) * len(self.sizes))
 
     @property
     def cells(self) -> int:
@@ -89,6 +96,12 @@ class Workload:
     def largest(self) -> int:
         """Cells of the largest item."""
         return max(item.size for item in self.items)
+
+    def listed(self, item: Item) -> tuple[int, ...]:
+        """Cells that are listed, of each axis of an item; of a predicate all that it has."""
+        if item.labels is not None:
+            return (item.size,)
+        return tuple(self.sizes[axis] - self.unlisted[axis] or 1 for axis in item.axes)
 
     def item(self, axes: Axes, labels: IntArray | None = None) -> Item:
         """An item over axes of this domain."""

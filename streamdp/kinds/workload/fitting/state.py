@@ -11,6 +11,7 @@ from streamdp.kinds.workload.fitting.distribution import Potentials
 from streamdp.kinds.workload.fitting.hypotheses import Memory
 from streamdp.kinds.workload.fitting.marginals import Workload
 from streamdp.kinds.workload.fitting.spread import Spread
+from streamdp.kinds.workload.fitting.unlisted import Unlisted
 from streamdp.types import Json
 
 DIGITS = 6
@@ -30,6 +31,7 @@ def to_json(memory: Memory) -> Json:
         "ages": list(memory.spread.ages),
         "concentrations": list(memory.concentration.sums),
         "seen": list(memory.concentration.weights),
+        "unlisted": [list(shares) for shares in memory.unlisted.shares],
     }
 
 
@@ -48,8 +50,11 @@ def from_json(state: Json, workload: Workload) -> Memory:
     if "seen" in state:  # earlier releases kept none
         sums, weights = (tuple(map(float, state[name])) for name in ("concentrations", "seen"))
         concentration = Concentration(sums, weights)
+    unlisted = Unlisted.first(workload)
+    if "unlisted" in state:
+        unlisted = Unlisted(tuple(tuple(map(float, shares)) for shares in state["unlisted"]))
     releases, total = int(state["releases"]), float(state["total"])
-    return Memory(releases, total, slow, last, known, spread, concentration)
+    return Memory(releases, total, slow, last, known, spread, concentration, unlisted)
 
 
 def _lists(potentials: Potentials) -> list[list[float]]:

@@ -1,0 +1,82 @@
+"""Cells for what is not listed: few records are expected there, and what is seen is learned."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streamdp.kinds.spec import BuildContext
+from streamdp.kinds.workload.build import build
+from streamdp.kinds.workload.fitting.fitted import Fitting
+from streamdp.kinds.workload.fitting.hypotheses import SLOW, UNIFORM, Memory
+from streamdp.kinds.workload.fitting.marginals import Workload
+from streamdp.kinds.workload.fitting.refit import Measurement
+from streamdp.kinds.workload.fitting.state import from_json, to_json
+from streamdp.kinds.workload.section import WorkloadSection
+
+ROWS = 1000.0
+
+
+def configured(marginals: Any = 2) -> Workload:
+    """Four values and `other`; three cells of cuts and nulls; `other` and nulls of two values."""
+    section = WorkloadSection.model_validate(
+        {
+            "kind": "workload",
+            "source": "s",
+            "epsilon": 1,
+            "expected_rows": ROWS,
+            "dimensions": {
+                "carrier": {"values": ["AA", "B6", "DL", "UA"]},
+                "delay": {"cuts": [0, 10]},
+                "place": {"values": ["in", "out"], "nulls": "cell"},
+            },
+            "marginals": marginals,
+        }
+    )
+    public: Any = None
+    return build(section, BuildContext("add-remove", 1, 1, "duckdb", public)).mechanism.workload
+
+
+@pytest.mark.parametrize("marginals", [1, 2, [["carrier", "delay"], ["delay", "place"]]])
+def test_a_fiftieth_is_expected_of_each_and_as_much_of_listed_cells(marginals: Any) -> None:
+    """Whichever tables are asked for; all hypotheses begin there."""
+    known = configured(marginals)
+    memory = Memory.empty(known, ROWS)
+    fitted = Fitting(known, memory).fit(()).distribution
+    assert fitted.marginal((0,)) == pytest.approx([245.0] * 4 + [20.0])
+    assert fitted.marginal((1,)) == pytest.approx([980 / 3] * 3 + [20.0])
+    assert fitted.marginal((2,)) == pytest.approx([480.0, 480.0, 20.0, 20.0])
+    for place, item in enumerate(known.items):
+        foretold = Fitting(known, memory).prior_masses(SLOW, place)
+        np.testing.assert_allclose(foretold, fitted.masses(item))
+
+
+def test_what_releases_show_of_them_is_learned_where_nothing_repeats() -> None:
+    """A third of the records at values that are not listed, and no nulls: after a few releases."""
+    known, memory = configured(), Memory.empty(configured(), ROWS)
+    seen = np.array([100.0, 200.0, 300.0, 70.0, 330.0]), np.array([500.0, 300.0, 200.0, 0.0])
+    for number in range(8):
+        listed = [np.roll(values[:-1], number) for values in seen]
+        turned = [np.append(each, values[-1]) for each, values in zip(listed, seen, strict=True)]
+        measured = tuple(Measurement(place, values, 30.0) for place, values in enumerate(turned))
+        memory = memory.after(Fitting(known, memory).fit(measured))
+        memory = from_json(json.loads(json.dumps(to_json(memory))), known)
+    fitting = Fitting(known, memory)
+    assert fitting.prior_masses(UNIFORM, 0)[-1] == pytest.approx(330.0, rel=0.15)
+    assert fitting.prior_masses(UNIFORM, 0)[:-1] == pytest.approx([670 / 4] * 4, rel=0.1)
+    assert fitting.prior_masses(UNIFORM, 1)[-1] < 5.0
+    assert np.ptp(fitting.prior_masses(UNIFORM, 0)[:-1]) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_state_from_before_they_were_kept_is_read() -> None:
+    """What is foretold by its potentials stays; shares of cells begin at the first."""
+    known = configured()
+    state = to_json(Memory.empty(known, ROWS))
+    del state["unlisted"]
+    state["slow"][0] = [1.0, 0.0, 0.0, 0.0, 0.0]
+    memory = from_json(state, known)
+    assert memory.unlisted == Memory.empty(known, ROWS).unlisted
+    assert memory.slow[0].tolist() == state["slow"][0]
