@@ -69,7 +69,7 @@ def print_rows(
         writer.writeheader()
         writer.writerows(rows)
     elif sys.stdout.isatty():
-        said, rest = _apart(rows, once)
+        said, rest = apart(rows, once)
         _draw(rest, "  ".join(filter(None, [title, *said])))
     elif rows:
         click.echo("\t".join(map(_text, rows[0])))
@@ -113,7 +113,7 @@ def _draw(rows: Sequence[Mapping[str, Json]], title: str) -> None:
             console.print(Text(f"{text}\n"), soft_wrap=True)
 
 
-def _apart(
+def apart(
     rows: Sequence[Mapping[str, Json]], once: Collection[str]
 ) -> tuple[list[str], list[dict[str, Json]]]:
     """What some columns say of all rows, in words, and the rows without these columns."""

@@ -171,7 +171,8 @@ def _ahead(view: View, job: str, whole: Picture) -> tuple[Ahead, ...]:
 
     def compute() -> tuple[Ahead, ...]:
         recent = newest_releases(view.database, job, 1)
-        return ahead(view.configuration, view.database, job, recent, whole)
+        measured = view.measured(job, recent[0])
+        return ahead(view.configuration, view.database, job, recent, whole, measured)
 
     return view.known(("ahead", job), whole.ids[-1], compute)
 

@@ -200,7 +200,8 @@ def _moved(view: View, job: str, recent: Sequence[Release]) -> SinceBefore | Non
 
     def compute() -> SinceBefore | None:
         whole = _recent(view, job, recent)
-        found = since_before(*_of(view), job, recent[-1], whole)
+        measured = view.measured(job, recent[-1])
+        found = since_before(*_of(view), job, recent[-1], whole, measured)
         if found is None:
             return None
         zone = view.configuration.sources[section.source].zone

@@ -19,11 +19,12 @@ from typing import TypeVar
 from streamdp.config import Configuration, load
 from streamdp.database import Database
 from streamdp.errors import IntegrityError, StoreError, StreamdpError
+from streamdp.reports.releases.changes import Kept, around_last
 from streamdp.store.database import OwnedConnection, connect_to_read, snapshot
 from streamdp.store.reading.read_only import restrict
 from streamdp.store.reading.reports import NOTHING, Spent, spent_of_job
 from streamdp.store.schema.migrations import is_current
-from streamdp.types import Column, ReleaseKind
+from streamdp.types import Column, Release, ReleaseKind
 from streamdp.web.log import EventCounts
 
 Found = TypeVar("Found")
@@ -73,6 +74,11 @@ class View:
     def lately(self, key: Hashable, compute: Callable[[], Found]) -> Found:
         """Value under a key, computed at most once a minute."""
         return self.known(key, (self.head(), self.now // 60), compute)
+
+    def measured(self, job: str, newest: Release) -> Kept:
+        """What was measured of a job's last releases: kept of the job that is looked at last."""
+        about = self.configuration, self.database, job, newest
+        return lambda: self.known("measured", (job, newest.id), lambda: around_last(*about))
 
     def known(self, key: Hashable, state: Hashable, compute: Callable[[], Found]) -> Found:
         """Value under a key, computed once for each state, and for each configuration."""

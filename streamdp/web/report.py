@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,6 +18,7 @@ from streamdp.reports.charts.frame import STYLE, alone
 from streamdp.reports.charts.panels import Chart, Panel, chart_of, panels
 from streamdp.reports.releases.changes import Comparison, Interval, Moved
 from streamdp.reports.releases.digest import Digest
+from streamdp.reports.releases.digits import of_size
 from streamdp.reports.releases.sentences import amounts, in_100
 from streamdp.reports.releases.series import Picture
 from streamdp.reports.releases.summary import GLOSSARY
@@ -264,7 +264,7 @@ def _legible(column: Column) -> Column:
     known = [abs(each) for each in column.line.values if each and each != round(each)]
     if column.digits is not None or not known:
         return column
-    return replace(column, digits=max(2 - math.floor(math.log10(median(known))), 0))
+    return replace(column, digits=max(of_size(median(known), 3), 0))
 
 
 def _named(cell: Cell) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from streamdp.reports.releases.digits import written
 from streamdp.reports.releases.headline import digits_of, rounded, usual_of
 from streamdp.reports.releases.series import MEASURED, Line, Picture, Series, shown
 from streamdp.types import Json
@@ -133,7 +134,7 @@ def _said(value: Json, digits: int | None) -> str:
         return "–"
     if not isinstance(value, int | float):
         return str(value)
-    return f"{value:,.6g}" if digits is None else f"{round(value, digits) + 0.0:,.{digits}f}"
+    return f"{value:,.6g}" if digits is None else written(value, digits)
 
 
 def columns(picture: Picture) -> list[Column]:
@@ -280,13 +281,7 @@ def _bars(picture: Picture, usual: Mapping[str, str]) -> tuple[list[Bar], float]
         Bar(
             tuple(each.labels[at] or "" for at in differ),
             tuple(shown(picture.labels[at], each.labels[at] or "") for at in differ),
-            Cell(
-                _said(number, digits),
-                ""
-                if ends[0] == ends[1]
-                else f"{_said(ends[0], digits)} to {_said(ends[1], digits)}",
-                each.flag(last) or "",
-            ),
+            Cell(_said(number, digits), _reach(ends, digits), each.flag(last) or ""),
             place(ends[0]),
             place(ends[1]),
             place(number),

@@ -113,6 +113,6 @@ def test_long_lines_lie_across(show: Show) -> None:
         {"batch": "d1", "epsilon": 0.5, "UA": Figure("1")},
         {"batch": "d2", "epsilon": 0.5, "UA": Figure("2")},
     ]
-    assert _across(lines) == [{"epsilon 0.5": "UA", "d1": "1", "d2": "2"}]
+    assert _across(lines) == [{"epsilon: 0.5": "UA", "d1": "1", "d2": "2"}]
     lines[1]["epsilon"] = 0.25
     assert [row[""] for row in _across(lines)] == ["epsilon", "UA"]

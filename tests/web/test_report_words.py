@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
+from streamdp.answers.regression import History, Scales
 from streamdp.cli import cli
 from streamdp.config import Configuration, load
 from streamdp.log.setup import close
@@ -261,6 +262,26 @@ def test_the_page_says_the_change_of_the_last_whole_week(
                 assert f'{by}<span class="range">{low} to {high}</span>' in pages["traffic"]
     for job in ("destinations", "busiest"):
         assert start not in pages[job]
+
+
+def test_the_page_fits_what_was_measured_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The change since the week before and what is usual next go by the same releases."""
+    monkeypatch.chdir(home)
+    fits: list[int] = []
+    fitted = History.fitted
+
+    def counted(self: History) -> Scales:
+        fits.append(len(self.at))
+        return fitted(self)
+
+    monkeypatch.setattr(History, "fitted", counted)
+    with page_of(home / "config.yaml") as client:
+        page = client.get("/jobs/air_time").text
+        assert "Usual for the next batch: " in page
+        assert "beside the week before: " in page
+        assert len(fits) == 1
+        client.get("/jobs/air_time?last=7")
+        assert len(fits) == 1
 
 
 def test_releases_without_measurements_have_a_page_and_a_report(tmp_path: Path) -> None:

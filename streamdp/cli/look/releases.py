@@ -12,7 +12,7 @@ import click
 
 from streamdp.cli.jobs import complete_job, job_argument, require_job, require_release
 from streamdp.cli.options import config_option, json_option, load_configuration, moment
-from streamdp.cli.output import Form, fits, print_rows
+from streamdp.cli.output import Form, apart, fits, print_rows
 from streamdp.privacy.amounts import ATTO, NANO
 from streamdp.text import Figure, iso
 
@@ -270,7 +270,7 @@ def _draw(
     """Draw releases of a job: a line each, or a column each where lines are too long."""
     units = _units(found, columns)
     job = f"{job}, in {next(iter(units))}" if len(units) == 1 and units != {""} else job
-    whole, short = (_drawn(found, stands, columns, bars=bars) for bars in (True, False))
+    whole, short = _drawn(found, stands, columns)
     lines = next((each for each in (whole, short) if fits(each)), None)
     if lines is not None:
         print_rows(lines, "table", title=job, once=PRICE)
@@ -294,25 +294,24 @@ def _units(found: list[Release], columns: Sequence[Column]) -> set[str]:
 
 def _across(lines: list[dict[str, Json]]) -> list[dict[str, Json]]:
     """A row for each value, and a column for each batch; the price, if it is one, in the head."""
-    prices = {name: {str(line[name]) for line in lines} for name in PRICE if name in lines[0]}
-    one = [f"{name} {next(iter(said))}" for name, said in prices.items() if len(said) == 1]
-    gone = {"batch", *(name for name, said in prices.items() if len(said) == 1)}
+    said, rest = apart(lines, PRICE)
     return [
-        {", ".join(one): name, **{str(line["batch"]): line[name] for line in lines}}
-        for name in lines[0]
-        if name not in gone
+        {", ".join(said): name, **{str(line["batch"]): line[name] for line in rest}}
+        for name in rest[0]
+        if name != "batch"
     ]
 
 
 def _drawn(
-    found: list[Release], stands: Mapping[str, Standing], columns: Sequence[Column], *, bars: bool
-) -> list[dict[str, Json]]:
-    """Batch, price and values: with as many digits as most intervals of a value support."""
+    found: list[Release], stands: Mapping[str, Standing], columns: Sequence[Column]
+) -> tuple[list[dict[str, Json]], list[dict[str, Json]]]:
+    """Batch, price and values, with as many digits as intervals support: with these and without."""
     from streamdp.reports.releases.told import told_column
 
-    lines: list[dict[str, Json]] = [
+    whole: list[dict[str, Json]] = [
         {"batch": each.batch, **_price(each), **_stands_to(each, stands)} for each in found
     ]
+    short = [dict(line) for line in whole]
     values: dict[tuple[str, str], dict[int, Row]] = {}
     for at, release in enumerate(found):
         for title, row, value, _ in _values(release, columns):
@@ -325,10 +324,12 @@ def _drawn(
         cells, ends = told_column(
             [rows.get(at, {}) for at in range(len(found))], known[value], columns
         )
-        for line, cell, reach in zip(lines, cells, ends, strict=True):
-            said = f"{cell} [{reach}]" if bars and reach is not None and cell is not None else cell
-            line[f"{title} ({unit})" if unit else title] = None if said is None else Figure(said)
-    return lines
+        name = f"{title} ({unit})" if unit else title
+        for one, other, cell, reach in zip(whole, short, cells, ends, strict=True):
+            one[name] = other[name] = None if cell is None else Figure(cell)
+            if cell is not None and reach is not None:
+                one[name] = Figure(f"{cell} [{reach}]")
+    return whole, short
 
 
 def _price(release: Release) -> dict[str, Json]:

@@ -14,13 +14,15 @@ from streamdp.types import Release
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from streamdp.reports.releases.changes import Kept
+
 DAY = 86_400
 
 MOST_GROUPS = 8
 """Groups of which it is computed: each takes some hundredths of a second."""
 
 RECENT = 90
-"""Batches that it goes by."""
+"""Batches that it goes by, where nobody keeps the last ones."""
 
 
 def ahead(
@@ -29,6 +31,7 @@ def ahead(
     job: str,
     recent: Sequence[Release],
     whole: Picture,
+    measured: Kept | None = None,
 ) -> tuple[Ahead, ...]:
     """Where the median of each group is expected in the next batch; nothing where none is counted.
 
@@ -38,6 +41,7 @@ def ahead(
         job: Which.
         recent: Its last releases, oldest first.
         whole: Their series.
+        measured: Its last releases with what was measured of them, where somebody keeps them.
 
     Privacy: post-processing of releases; reads no data, charges nothing, writes nothing.
     """
@@ -53,11 +57,13 @@ def ahead(
     from streamdp.answers.job import Measured
 
     found = []
-    measured = Measured(job, select_measurements(database, job, end - RECENT * every, end))
+    kept = measured() if measured else None
+    if kept is None or not kept.releases or kept.releases[-1].id != recent[-1].id:
+        kept = Measured(job, select_measurements(database, job, end - RECENT * every, end))
     for each in medians:
         group = tuple(text for at, text in enumerate(each.labels) if at != place and text)
         try:
-            said = measured.distribution(group).next(0.5, end / DAY)
+            said = kept.distribution(group).next(0.5, end / DAY)
         except ConfigurationError:  # as of releases that were drawn, and not counted
             continue
         found.append(Ahead(each.name, end, said.value, said.lower, said.upper))

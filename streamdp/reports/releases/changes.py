@@ -195,24 +195,27 @@ def comparison(
     return replace(found, headline=chosen, earlier=values)
 
 
-def since_before(
-    configuration: Configuration, database: Database, job: str, newest: Release, whole: Picture
-) -> Comparison | None:
-    """How the headline changed in the last whole period since the one before; None if unknown.
+Kept = Callable[[], "Measured"]
+"""Gives what was measured of the last releases of a job; whoever keeps it reads it once."""
 
-    Of a job with groups, of every group; with each measure that says as much as the headline.
-    Periods are weeks of days, days of shorter batches, and months of longer ones.
 
-    Args:
-        configuration: Of the job.
-        database: The store.
-        job: Which.
-        newest: Its newest release.
-        whole: The series of its last releases.
+def around_last(
+    configuration: Configuration, database: Database, job: str, newest: Release
+) -> Measured:
+    """Releases of the last whole period, of the one before, and of the batches around both."""
+    from streamdp.answers.job import Measured
 
-    Privacy: post-processing of releases; reads no data, charges nothing, writes nothing.
+    _, period, before = _last_whole(configuration, job, newest)
+    return Measured(job, _read(database, job, before.since, period.until))
+
+
+def _last_whole(
+    configuration: Configuration, job: str, newest: Release
+) -> tuple[Step, Period, Period]:
+    """How long periods are, the last whole one, and the one before.
+
+    They are weeks of days, days of shorter batches, and months of longer ones.
     """
-    series = headline_series(whole, configuration.releases[job].headline)
     end = newest.window_end or moment_of(newest) + DAY
     long = DAY if newest.window_start is None else end - newest.window_start
     is_day = abs(long - DAY) <= HOUR
@@ -221,22 +224,46 @@ def since_before(
     period = holding(step, end - 1, zone)
     if end < period.until:
         period = holding(step, period.since - 1, zone)
+    return step, period, holding(step, period.since - 1, zone)
+
+
+def since_before(
+    configuration: Configuration,
+    database: Database,
+    job: str,
+    newest: Release,
+    whole: Picture,
+    measured: Kept | None = None,
+) -> Comparison | None:
+    """How the headline changed in the last whole period since the one before; None if unknown.
+
+    Of a job with groups, of every group; with each measure that says as much as the headline.
+
+    Args:
+        configuration: Of the job.
+        database: The store.
+        job: Which.
+        newest: Its newest release.
+        whole: The series of its last releases.
+        measured: What `around_last` reads, where somebody keeps it.
+
+    Privacy: post-processing of releases; reads no data, charges nothing, writes nothing.
+    """
+    series = headline_series(whole, configuration.releases[job].headline)
+    step, period, before = _last_whole(configuration, job, newest)
     last = newest_releases(database, job, 1, Stretch(period.since, period.until))
     if series is None or whole.axis != "time" or not last:
         return None
     if newest.window_start is None and count_releases(database, job) > MOST_FILES:
         return None
-    from streamdp.answers.job import Measured
-
-    before = holding(step, period.since - 1, zone)
-    measured = Measured(job, _read(database, job, before.since, period.until))
-    periods = (_within(measured, period), _within(measured, before))
+    found = measured() if measured else around_last(configuration, database, job, newest)
+    periods = (_within(found, period), _within(found, before))
     if not all(periods):
         return None
     labels = dict(zip(whole.labels, series.labels, strict=True))
-    compared = _Compared(measured, last[0], whole.columns, period, before, *periods)
+    compared = _Compared(found, last[0], whole.columns, period, before, *periods)
     try:
-        free = {*measured.by, *MEASURED} if measured.by else set()
+        free = {*found.by, *MEASURED} if found.by else set()
         kept = {name: text for name, text in labels.items() if name not in free}
         rows = tuple(islice((e for e in compared.rows(kept) if e.moved), MOST_ROWS))
     except ConfigurationError:  # as of releases from before measurements were kept
@@ -253,7 +280,7 @@ def since_before(
         rows,
         headline=main,
         each=_each(newest),
-        left_out=max(len(measured.groups) - MOST_GROUPS, 0),
+        left_out=max(len(found.groups) - MOST_GROUPS, 0),
     )
 
 

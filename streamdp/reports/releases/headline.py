@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 
+from streamdp.reports.releases.digits import of_width, written
 from streamdp.reports.releases.series import MEASURED, Line, Picture, Series
 from streamdp.types.columns import HARDLY_ANY
 
@@ -122,11 +123,10 @@ def rounded(value: float, ends: tuple[float, float] | None = None) -> str:
     known = width if width > 0 else abs(value) / 100
     if not known or not math.isfinite(known):
         return f"{value:,.6g}"
-    digits = 1 - math.floor(math.log10(known))
+    digits = of_width(known)
     if width and value in (ends or ()):
         digits = max(digits, 0)
-    number = round(value, digits)
-    return f"{number + 0.0:,.{max(digits, 0)}f}"
+    return written(value, digits)
 
 
 def digits_of(line: Line) -> int | None:
@@ -134,7 +134,7 @@ def digits_of(line: Line) -> int | None:
     widths = [upper - lower for lower, upper in line.intervals() if upper > lower]
     if not widths:
         return None
-    return max(1 - math.floor(math.log10(statistics.median(widths))), 0)
+    return max(of_width(statistics.median(widths)), 0)
 
 
 def _is_edge(label: str | None) -> bool:

@@ -5,7 +5,7 @@ No import of what computes them: whoever says a change may do without SciPy.
 
 from __future__ import annotations
 
-import math
+from streamdp.reports.releases.digits import of_size, of_width, written
 
 SURE = 0.95
 """Probability that the records differ from which on a change has a direction."""
@@ -95,12 +95,11 @@ def amounts(value: float, lower: float, upper: float) -> tuple[str, str, str]:
     """
     three = (value, lower, upper)
     width = upper - lower or max(map(abs, three)) / 100
-    digits = 1 - math.floor(math.log10(width)) if width else 0
+    digits = of_width(width) if width else 0
     if value:
-        digits = max(digits, -math.floor(math.log10(abs(value))))
+        digits = max(digits, of_size(value, 1))
     least = min(filter(None, map(abs, three)), default=1.0)
-    digits = max(digits, min(-math.floor(math.log10(least)), 0))
+    digits = max(digits, min(of_size(least, 1), 0))
     while digits > 0 and all(round(each, digits) == round(each, digits - 1) for each in three):
         digits -= 1
-    one, two, last = (f"{round(each, digits) + 0.0:,.{max(digits, 0)}f}" for each in three)
-    return one, two, last
+    return written(value, digits), written(lower, digits), written(upper, digits)

@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import TypeGuard
 
+from streamdp.reports.releases.digits import of_size, of_width, written
 from streamdp.reports.releases.series import MEASURED
 from streamdp.text import Figure
 from streamdp.types import Column, Json, Row
@@ -100,15 +101,13 @@ def _digits(values: Sequence[Json], ends: Sequence[Ends | None]) -> int:
     widths = [upper - lower for lower, upper in filter(None, ends) if upper > lower]
     drawn = 0 if all(each.is_integer() for each in numbers) else MOST_DIGITS
     if widths and math.isfinite(sum(widths)):
-        return min(1 - math.floor(math.log10(statistics.median_low(widths))), drawn)
+        return min(of_width(statistics.median_low(widths)), drawn)
     largest = max(map(abs, numbers), default=0.0)
-    return min(3 - math.floor(math.log10(largest)), drawn) if largest and drawn else drawn
+    return min(of_size(largest, 4), drawn) if largest and drawn else drawn
 
 
 def _rounded(number: float, digits: int) -> str:
-    if not math.isfinite(number):
-        return str(number)
-    return f"{round(number, digits) + 0.0:,.{max(digits, 0)}f}"
+    return written(number, digits) if math.isfinite(number) else str(number)
 
 
 def _text(value: Json) -> Json:
