@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamdp.store.reading.read_only import restrict
-from streamdp.store.release_rows import EACH_ROW, FORM, OBJECT, packed, whole_rows
+from streamdp.store.release_rows import EACH_ROW, FORM, packed, whole_rows
 from streamdp.store.schema.schema import open_to_read
 from streamdp.types import Json
 from tests.worlds import World
@@ -39,11 +39,9 @@ def by_sql(columns: str, parts: str | None) -> list[str]:
         if parts is not None:
             raw.execute("INSERT INTO release_form VALUES (1, ?)", [parts])
         raw.execute("INSERT INTO release VALUES (?, ?)", [parts and 1, columns])
-        raw.execute(
-            f"CREATE VIEW v AS SELECT e.key AS row, {OBJECT} AS object FROM release r, {EACH_ROW}"
-        )
+        raw.execute(f"CREATE VIEW v AS SELECT e.key AS row, e.value FROM release r, {EACH_ROW}")
         raw.execute("PRAGMA trusted_schema = OFF")
-        return [text for (text,) in raw.execute("SELECT object FROM v ORDER BY row")]
+        return [text for (text,) in raw.execute("SELECT value FROM v ORDER BY row")]
 
 
 @given(tables(), st.sampled_from(((",", ":"), (", ", ": "))))
@@ -56,7 +54,7 @@ def test_rows_are_had_back_to_the_last_byte(
     assert found is not None
     parts, columns = found
     assert whole_rows(columns, parts) == text
-    assert by_sql(columns, parts) == [json.dumps(row, separators=separators) for row in rows]
+    assert by_sql(columns, parts) == [json.dumps(row, separators=(",", ":")) for row in rows]
 
 
 def test_rows_that_are_not_alike_are_stored_whole() -> None:

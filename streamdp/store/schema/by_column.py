@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from streamdp.database import Database
-from streamdp.store.release_rows import EACH_ROW, FORM, OBJECT, form_id, packed
+from streamdp.store.release_rows import FORM, form_id, packed
 from streamdp.store.schema.compact import COMPACT, LEDGER
 from streamdp.store.schema.json_views import JSON_VIEWS
 from streamdp.store.schema.losses import REPLACE_LEDGER
@@ -20,8 +20,23 @@ from streamdp.store.schema.losses import REPLACE_LEDGER
 _TIME = "strftime('%Y-%m-%dT%H:%M:%SZ', {0}, 'unixepoch')"
 _AT = "(SELECT j.value FROM json_each(columns) j WHERE j.key = '{0}')"
 
-_VIEWS = ("v_releases", "v_budget", "v_runs", "v_measurements", "v_counts")
+_WHOLE = "r.form IS NULL"
+_ENTRY = (
+    "coalesce(CASE c.type WHEN 'array'"
+    " THEN (SELECT v.value FROM json_each(c.value) v WHERE v.key = e.key) ELSE c.value END, 'null')"
+)
+_EACH_ROW = (
+    f"json_each(CASE WHEN {_WHOLE} THEN r.rows"
+    " ELSE (SELECT c.value FROM json_each(r.rows) c WHERE c.key = 0) END) e"
+)
+_OBJECT = (
+    f"CASE WHEN {_WHOLE} THEN e.value ELSE (SELECT group_concat(said, '') || '}}' FROM"
+    f" (SELECT p.value || {_ENTRY} AS said FROM release_form f, json_each(f.parts) p,"
+    " json_each(r.rows) c WHERE f.id = r.form AND c.key = p.key ORDER BY p.key)) END"
+)
+"""Rows and their objects as `v_releases` of this step has them; the next step replaces it."""
 
+_VIEWS = ("v_releases", "v_budget", "v_runs", "v_measurements", "v_counts")
 
 _COLUMNS = "reservation, id, job, source, batch, kind, epsilon_nano, released_at, version"
 
@@ -133,10 +148,10 @@ BY_COLUMN: tuple[str | Callable[[Database], None], ...] = (
     f" {_TIME.format('b.window_end')} AS window_end, r.kind, r.epsilon_nano / 1e9 AS epsilon,"
     " CASE WHEN r.epsilon_nano IS NULL THEN l.rho_nano / 1e9 END AS rho,"
     " l.delta_atto / 1e18 AS delta,"
-    f" {_TIME.format('r.released_at')} AS released_at, e.key AS row, {OBJECT} AS columns,"
+    f" {_TIME.format('r.released_at')} AS released_at, e.key AS row, {_OBJECT} AS columns,"
     " r.reservation = max(r.reservation) OVER (PARTITION BY r.job, r.batch) AS current"
     " FROM release r JOIN batch b ON b.source = r.source AND b.key = r.batch"
-    f" JOIN ledger l ON l.seq = r.reservation, {EACH_ROW})",
+    f" JOIN ledger l ON l.seq = r.reservation, {_EACH_ROW})",
     *map(_as_before, ("v_budget", "v_runs", "v_measurements", "v_counts")),
 )
 """The schema step."""

@@ -25,6 +25,7 @@ from streamdp.store.schema.compact import COMPACT
 from streamdp.store.schema.deltas import DELTAS
 from streamdp.store.schema.gate_steps import ANSWERS_OF_SOURCES, GATES, NOTICES, REASONS
 from streamdp.store.schema.json_views import JSON_VIEWS
+from streamdp.store.schema.linear_views import LINEAR_VIEWS
 from streamdp.store.schema.losses import LOSSES
 from streamdp.store.schema.views import VIEWS
 
@@ -195,7 +196,7 @@ STEPS: tuple[Step, ...] = (
     *(_FIRST, _RUNS, _ANCHORED, NOTICES),
     *(_SEALS, _TIMED, GATES, _TIME_SEALED, _SINKS, ORIGINS, COLUMNS),
     *(ALERTS, VIEWS, LOSSES, _RUNS_KEYED, RETENTION, MEASUREMENTS, DELTAS),
-    *((*ROLLUPS, *JSON_VIEWS), COMPACT, BY_COLUMN),
+    *((*ROLLUPS, *JSON_VIEWS), COMPACT, BY_COLUMN, LINEAR_VIEWS),
 )
 """Statements of each schema version; a step is never edited once it has been released."""
 
