@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import NoReturn
+from typing import NoReturn, Self
 
 import numpy as np
 
@@ -40,6 +40,7 @@ class Answer:
         lower: End of the interval.
         upper: The other end.
         batches: How many batches it is made of.
+        noise: Half of the part of the interval that is independent between answers.
         hidden: By how much what clips cut off is likely to move it down and up at most: alike in
             all batches and groups, so it adds up.
         doubt: How much more it may be, down and up: one mistake in all batches and groups, so it
@@ -50,18 +51,14 @@ class Answer:
     lower: float
     upper: float
     batches: int
+    noise: float
     hidden: Sides = (0.0, 0.0)
     doubt: Sides = (0.0, 0.0)
 
-    @property
-    def noise(self) -> float:
-        """Half of the part of the interval that is independent between answers."""
-        both = (self.value - self.lower, self.upper - self.value)
-        half, doubt = max(
-            (end - hidden, doubt)
-            for end, hidden, doubt in zip(both, self.hidden, self.doubt, strict=True)
-        )
-        return math.sqrt(max(half**2 - doubt**2, 0.0))
+    @classmethod
+    def between(cls, value: float, lower: float, upper: float, batches: int) -> Self:
+        """An answer whose whole interval is noise; its wider side is what others add to."""
+        return cls(value, lower, upper, batches, max(value - lower, upper - value))
 
     def scaled(self, by: float) -> Answer:
         """The answer times a number; of a negative one the sides change places."""
@@ -70,7 +67,8 @@ class Answer:
         if by < 0:
             down, up, less, more = up, down, more, less
         hidden, doubt = (abs(by) * down, abs(by) * up), (abs(by) * less, abs(by) * more)
-        return Answer(self.value * by, lower, upper, self.batches, hidden, doubt)
+        noise = abs(by) * self.noise
+        return Answer(self.value * by, lower, upper, self.batches, noise, hidden, doubt)
 
 
 @dataclass(frozen=True, eq=False)
@@ -354,7 +352,7 @@ class Distribution:
         value = float(sign @ found.mean) + (1.0 if up_to is None else 0.0)
         half = LEVEL * math.sqrt(max(float(sign @ found.covariance @ sign), 0.0))
         value, low, high = (min(max(x, 0.0), 1.0) for x in (value, value - half, value + half))
-        return Answer(value, low, high, len(places))
+        return Answer.between(value, low, high, len(places))
 
     def ranges(self, many: int, places: IntArray) -> tuple[float, ...]:
         """Cuts of a histogram with so many bins between the outermost cuts that were counted."""
@@ -410,7 +408,8 @@ class Distribution:
         value = math.ceil(place(mean) - 1e-6)
         low, high = math.ceil(place(found.mean + half) - 1e-6), math.ceil(place(upper) - 1e-6)
         unit = float(self.resolution)
-        return Answer(value * unit, min(low, value) * unit, max(high, value) * unit, batches)
+        ends = min(low, value) * unit, max(high, value) * unit
+        return Answer.between(value * unit, *ends, batches)
 
     def require_inside(self, quantile: float, low: float, high: float) -> None:
         """Require a quantile to lie between the shares at the outermost cuts, or hardly outside."""
@@ -496,7 +495,7 @@ class United:
         moved = np.array([each.value for each in found]) - value
         half = LEVEL * math.sqrt(float(weights**2 @ spread**2 + moved**2 @ noise))
         low, high = max(value - half, 0.0), min(value + half, 1.0)
-        return Answer(value, low, high, found[0].batches)
+        return Answer.between(value, low, high, found[0].batches)
 
     def _weights(
         self, pairs: Sequence[tuple[Distribution, IntArray]]
@@ -554,7 +553,7 @@ class Crossed:
                 hint="ask about a longer period, or for fewer axes",
             ) from None
         value, half = round(float(table.counts[at]), 3), round(float(table.halves[at]), 3)
-        return Answer(value, value - half, value + half, self.batches)
+        return Answer.between(value, value - half, value + half, self.batches)
 
 
 def _crossed(measured: Measured, places: tuple[int, ...], group: Group) -> Crossed:
@@ -613,7 +612,7 @@ def _sides(found: Iterable[Sides]) -> Sides:
 def _widened(value: float, half: float, hidden: Sides, doubt: Sides, batches: int) -> Answer:
     """An answer with half of the interval of its noise, and what clips may hide."""
     below, above = (each + math.hypot(half, more) for each, more in zip(hidden, doubt, strict=True))
-    return Answer(value, value - below, value + above, batches, hidden, doubt)
+    return Answer(value, value - below, value + above, batches, half, hidden, doubt)
 
 
 def _distribution(measured: Measured, group: Group) -> Distribution:
@@ -758,7 +757,7 @@ def _count_of(counted: Measurement, part: str, cell: str) -> tuple[float, float]
 def _summed(totals: Sequence[tuple[float, float]]) -> Answer:
     value = sum(each for each, _ in totals)
     half = LEVEL * math.sqrt(sum(variance for _, variance in totals))
-    return Answer(value, value - half, value + half, len(totals))
+    return Answer.between(value, value - half, value + half, len(totals))
 
 
 def mean(total: Answer, count: Answer) -> Answer:

@@ -194,6 +194,10 @@ class Configuration(Section):
         """The source whose batches a gate is asked about."""
         return gate.source or self.releases[gate.release[0]].source
 
+    def source_section(self, job: str) -> SourceSection:
+        """The section of the source that a job reads."""
+        return self.sources[self.releases[job].source]
+
     def source_of_task(self, task: str) -> str:
         """The source of a scheduled release or gate."""
         if task in self.releases:

@@ -32,9 +32,9 @@ def write_due(
     """Write all reports that are due; log failures, and try them again in the next round."""
     for name, section in configuration.reports.items():
         try:
-            zone = configuration.sources[configuration.releases[section.job].source].zone
+            zone = configuration.source_section(section.job).zone
             for stretch in _missing(database, section, now, zone):
-                _write(configuration, database, section, stretch, now)
+                _write(configuration, database, section, stretch, now, zone)
                 log("report.written", report=name, job=section.job)
             failures.pop(name, None)
         except Exception as error:  # noqa: BLE001
@@ -68,7 +68,12 @@ def _files(section: ReportSection, period: Stretch, zone: str) -> list[Path]:
 
 
 def _write(
-    configuration: Configuration, database: Database, section: ReportSection, of: Stretch, now: int
+    configuration: Configuration,
+    database: Database,
+    section: ReportSection,
+    of: Stretch,
+    now: int,
+    zone: str,
 ) -> None:
     from streamdp import wiring
     from streamdp.web.report import written
@@ -76,7 +81,6 @@ def _write(
     columns = wiring.release_kind(configuration, section.job).columns
     found = digest(configuration, database, section.job, section.period, of.since, now, columns)
     make_folder(section.path, section.mode)
-    zone = configuration.sources[configuration.releases[section.job].source].zone
     for target, form in zip(_files(section, of, zone), section.form, strict=True):
         # A report comes last, for where it is, nothing of it is missing.
         for path, content in written(found, now, form, target).items():

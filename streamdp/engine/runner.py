@@ -20,7 +20,7 @@ from streamdp.engine.protocols import HoldsRecords, Skips
 from streamdp.engine.release import EngineContext
 from streamdp.engine.rollups import roll
 from streamdp.errors import SourceError, StreamdpError, told_of_memory
-from streamdp.types import UNREADABLE, Batch, ReadsReleases, Sink, Source
+from streamdp.types import UNREADABLE, Batch, Sink, Source, jobs_read
 from streamdp.types.rests import rest_after, rest_after_deaths
 
 TURN = 10
@@ -305,8 +305,7 @@ def turn_of(task: Task) -> int:
 
 def _reads(task: Task) -> bool:
     """Whether a task follows releases of other jobs, which had better be there."""
-    kinds = (job.kind for job in task.jobs if hasattr(job.kind, "jobs"))
-    return any(isinstance(kind, ReadsReleases) and bool(kind.jobs) for kind in kinds)
+    return any(jobs_read(job.kind) for job in task.jobs)
 
 
 def _holds(backend: object) -> TypeGuard[HoldsRecords]:

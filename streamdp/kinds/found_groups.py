@@ -21,6 +21,7 @@ from streamdp.types import (
     ReadsReleases,
     ReleaseKind,
     Row,
+    jobs_read,
 )
 
 
@@ -61,7 +62,7 @@ class FoundGroups:
     @property
     def jobs(self) -> tuple[str, ...]:
         """The job that finds groups, and those that the kind reads."""
-        others = self.like.jobs if isinstance(self.like, ReadsReleases) else ()
+        others = jobs_read(self.like)
         return (self.job, *(job for job in others if job != self.job))
 
     def informed(self, past: Mapping[str, tuple[Row, ...]]) -> ReleaseKind:

@@ -29,6 +29,7 @@ from streamdp.types import (
     Step,
     SumQuery,
     Sums,
+    jobs_read,
     with_groups,
 )
 
@@ -105,7 +106,7 @@ class Grouped:
     @property
     def jobs(self) -> tuple[str, ...]:
         """Jobs whose releases the kind reads; none of most kinds."""
-        return self.of.jobs if isinstance(self.of, ReadsReleases) else ()
+        return jobs_read(self.of)
 
     def informed(self, past: Mapping[str, tuple[Row, ...]]) -> ReleaseKind:
         """The kind for one batch: each group is told the rows of its own, and those of no group."""

@@ -9,7 +9,7 @@ from streamdp import wiring
 from streamdp.errors import ConfigurationError, WaitingError
 from streamdp.kinds.grouped import rows_of
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
-from streamdp.types import Backend, Batch, ReadsReleases, ReleaseKind, Row, due_together
+from streamdp.types import Backend, Batch, ReadsReleases, ReleaseKind, Row, due_together, jobs_read
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
@@ -22,8 +22,7 @@ Past = Mapping[str, tuple[Row, ...]]
 
 def jobs_read_by(configuration: Configuration, section: ReleaseSection) -> tuple[str, ...]:
     """Jobs whose releases a release reads."""
-    kind = wiring.kind(section, configuration.privacy.neighbours)
-    return kind.jobs if isinstance(kind, ReadsReleases) else ()
+    return jobs_read(wiring.kind(section, configuration.privacy.neighbours))
 
 
 def told(kind: ReleaseKind, section: ReleaseSection, past: Past, group: int) -> ReleaseKind:
@@ -99,7 +98,7 @@ def _with_those_they_read(
         if job in kinds:
             continue
         kinds[job] = kind = wiring.release_kind(configuration, job)
-        waiting += kind.jobs if isinstance(kind, ReadsReleases) else ()
+        waiting += jobs_read(kind)
     return kinds
 
 

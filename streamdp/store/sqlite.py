@@ -105,7 +105,8 @@ class SqliteStore(StoreSession):
             ConfigurationError: The two are not one job.
         """
         with self.transaction():
-            return renames.rename(self.database, job, was, source, signature, about, now)
+            learned = archive.latest_learned(self.database, was)
+            return renames.rename(self.database, job, was, source, learned, signature, about, now)
 
     def rename_within(
         self, job: str, names: NewNames, signature: Json, about: Json, now: int
@@ -119,7 +120,8 @@ class SqliteStore(StoreSession):
             ConfigurationError: More than the names has changed.
         """
         with self.transaction():
-            return renames.rename_within(self.database, job, names, signature, about, now)
+            learned = archive.latest_learned(self.database, job)
+            return renames.rename_within(self.database, job, names, learned, signature, about, now)
 
     def bind_origins(
         self, scope: str, batch: str, origins_: Collection[str], now: int

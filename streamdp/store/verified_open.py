@@ -121,8 +121,6 @@ def hold_anchor(database: Database, path: Path) -> Anchor:
         IntegrityError: It is missing, altered, or another store's.
     """
     store_id, anchored = database.execute("SELECT store_id, anchored FROM instance").fetchone()
-    if anchored and not path.exists():
-        raise missing(path)
     anchor = Anchor.open(path, create=not anchored)
     if anchor.store_id == store_id or (anchor.store_id is None and not anchored):
         return anchor

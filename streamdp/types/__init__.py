@@ -46,6 +46,7 @@ from streamdp.types.protocols import (
     SharesGroups,
     Sink,
     Source,
+    jobs_read,
 )
 from streamdp.types.queries import Query, Statistic, with_bound, with_groups
 from streamdp.types.questions import MOST_ROWS_PER_UNIT, CellCounts, CellQuery, UnitBound
@@ -141,6 +142,7 @@ __all__ = [
     "UnitBound",
     "UnitQuery",
     "due_together",
+    "jobs_read",
     "new_names",
     "with_bound",
     "with_groups",

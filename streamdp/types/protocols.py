@@ -113,6 +113,15 @@ class ReadsReleases(Protocol):
         ...
 
 
+def jobs_read(kind: ReleaseKind) -> tuple[str, ...]:
+    """The jobs whose releases a kind reads; of most kinds none.
+
+    Asked of every job in every round, so it looks for the one name and not for all of the protocol.
+    """
+    found: tuple[str, ...] = getattr(kind, "jobs", ())
+    return found
+
+
 @runtime_checkable
 class SharesGroups(Protocol):
     """A release kind whose groups know of each other while one batch is drawn."""

@@ -171,7 +171,7 @@ def test_a_difference_of_sums_has_their_noise_and_what_clips_may_hide_of_either(
 
     def answer(value: float, doubt: float, batches: int) -> Answer:
         up = 20.0 + math.hypot(100.0, doubt)
-        return Answer(value, value - 105.0, value + up, batches, (5.0, 20.0), (0.0, doubt))
+        return Answer(value, value - 105.0, value + up, batches, 100.0, (5.0, 20.0), (0.0, doubt))
 
     one, other = answer(3000.0, 900.0, 30), answer(2800.0, 840.0, 28)
     for by in (1.0, -1.0, 1 / 30, -1 / 28):

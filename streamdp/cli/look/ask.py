@@ -99,7 +99,7 @@ def _measured(configuration: Configuration, job: str, asked: dict[str, Any]) -> 
 
     compare = asked["compare"]
     about = compare or (asked["over"],)
-    zone = configuration.sources[configuration.releases[job].source].zone
+    zone = configuration.source_section(job).zone
     with closing(open_to_read(configuration.store.path)) as database:
         made = asking(database, job, zone, () if "all" in about else about)
     about = {name: asked[name] for name in ("group", "partial")}

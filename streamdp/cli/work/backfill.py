@@ -76,7 +76,7 @@ def _require_windows(configuration: Configuration, job: str) -> None:
             where=f"gates.{configuration.gated()[job]}",
             hint=f"`streamdp release {job}` asks it about what is due",
         )
-    if not isinstance(configuration.sources[configuration.releases[job].source].batches, Windows):
+    if not isinstance(configuration.source_section(job).batches, Windows):
         raise ConfigurationError(
             f"the batches of {job} are files, which have no times",
             where=f"sources.{configuration.releases[job].source}",

@@ -112,7 +112,7 @@ def _check_report(configuration: Configuration, name: str, document: Document) -
     """Require that the job of a report exists and has batches that lie in a period."""
     job, path = configuration.reports[name].job, ("reports", name, "job")
     require_known(job, configuration.releases, document, path)
-    if configuration.sources[configuration.releases[job].source].is_growing():
+    if configuration.source_section(job).is_growing():
         refuse(
             f"the batches of {job} grow: all begin with the first record, none is of a period",
             document,

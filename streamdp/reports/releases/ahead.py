@@ -45,7 +45,7 @@ def ahead(
 
     Privacy: post-processing of releases; reads no data, charges nothing, writes nothing.
     """
-    source = configuration.sources[configuration.releases[job].source]
+    source = configuration.source_section(job)
     every = source.every()
     end = recent[-1].window_end if recent else None
     if every is None or end is None or source.is_growing() or NESTED not in whole.labels:

@@ -156,7 +156,7 @@ def comparison(
     # Answers need SciPy, 30 MB that a daemon without reports does not load.
     from streamdp.answers.job import Measured
 
-    zone = configuration.sources[configuration.releases[job].source].zone
+    zone = configuration.source_section(job).zone
     period = holding(step, moment, zone)
     before = holding(step, period.since - 1, zone)
     measured = Measured(job, _read(database, job, before.since, period.until))
@@ -220,7 +220,7 @@ def _last_whole(
     long = DAY if newest.window_start is None else end - newest.window_start
     is_day = abs(long - DAY) <= HOUR
     step: Step = "week" if is_day else "day" if long < DAY else "month"
-    zone = configuration.sources[configuration.releases[job].source].zone
+    zone = configuration.source_section(job).zone
     period = holding(step, end - 1, zone)
     if end < period.until:
         period = holding(step, period.since - 1, zone)

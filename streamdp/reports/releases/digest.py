@@ -70,7 +70,7 @@ def digest(
     if last is None:
         raise StreamdpError(f"{job} has released nothing yet", hint="`streamdp status` says why")
     moment = moment_of(last) if until is None else until
-    zone = configuration.sources[configuration.releases[job].source].zone
+    zone = configuration.source_section(job).zone
     stretch = period_of(moment, period, zone)
     found, every = sampled_releases(database, job, MOST, stretch)
     if not found:

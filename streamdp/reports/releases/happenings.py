@@ -64,7 +64,7 @@ def happenings(configuration: Configuration, database: Database, job: str, now: 
     gate = configuration.gated().get(job)
     if gate is None:
         return Happenings(tuple(found), ())
-    growing = configuration.sources[configuration.releases[job].source].is_growing()
+    growing = configuration.source_section(job).is_growing()
     starts, ends = dict[str, int](), dict[str, int]()
     for answer in gate_answers(database, gate, now, MOST):
         window = answer.window_end if growing else answer.window_start

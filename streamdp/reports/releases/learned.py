@@ -76,7 +76,7 @@ def learned(
     """
     until, release = _until(database, job, batch)
     found = list(islice(learned_states(database, job, until), last + 1))
-    zone = configuration.sources[configuration.releases[job].source].zone
+    zone = configuration.source_section(job).zone
     if not found and release is None:
         raise StreamdpError(
             f"{job} has learned nothing: it has no release",

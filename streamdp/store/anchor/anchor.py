@@ -41,7 +41,7 @@ from typing import Self
 
 from streamdp.disk import keep_private, open_file, sync
 from streamdp.errors import IntegrityError, LockedError, StoreError
-from streamdp.store.anchor.lines import FORMAT, Line, Spending, State, scan, sealed, words
+from streamdp.store.anchor.lines import FORMAT, Line, Spending, State, missing, scan, sealed, words
 from streamdp.types import Json
 
 _LONGEST = 1 << 20
@@ -93,7 +93,7 @@ class Anchor:
         """Read it to the end; a torn last line is cut off by the next append.
 
         Raises:
-            IntegrityError: It was altered.
+            IntegrityError: It was altered, or is not there and was not to be made.
             StoreError: It cannot be used.
         """
         anchor = cls(path, _opened(path, os.O_CREAT if create else 0))
@@ -227,6 +227,8 @@ def _opened(path: Path, flags: int) -> int:
     try:
         file = open_file(path, os.O_RDWR | os.O_APPEND | flags)
         keep_private(file)
+    except FileNotFoundError as error:
+        raise _unusable(path, error) if flags & os.O_CREAT else missing(path) from None
     except OSError as error:
         raise _unusable(path, error) from None
     return file

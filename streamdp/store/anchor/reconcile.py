@@ -11,7 +11,7 @@ from streamdp.errors import IntegrityError, StoreError
 from streamdp.store import row_checksums
 from streamdp.store.anchor.anchor import Anchor
 from streamdp.store.anchor.check import Difference, difference, state_of
-from streamdp.store.anchor.lines import SHARED, State, missing
+from streamdp.store.anchor.lines import SHARED, State
 from streamdp.store.database import connect, transaction
 from streamdp.store.gates import end_open_runs
 from streamdp.store.ledger import ledger, source_binding
@@ -46,8 +46,6 @@ def reconcile(
         StoreError: They agree, or one of them cannot be used.
         IntegrityError: One of them is damaged or another's, or a scope is not configured.
     """
-    if path.exists() and not anchor_path.exists():
-        raise missing(anchor_path)
     with closing(Anchor.open(anchor_path)) as anchor, writing(path, now) as database:
         require_own(database, anchor)
         base = state_of(database)

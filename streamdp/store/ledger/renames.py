@@ -17,7 +17,7 @@ from streamdp.errors import ConfigurationError
 from streamdp.privacy.filters import Caps
 from streamdp.store import pauses
 from streamdp.store.ledger import chain, ledger
-from streamdp.types import Json, NewNames
+from streamdp.types import Json, Learned, NewNames
 
 _RENAMED = "job renamed"
 _WITHIN = "names changed"
@@ -63,6 +63,7 @@ def rename_within(
     database: Database,
     job: str,
     names: NewNames,
+    learned: Learned | None,
     signature: Json,
     about: Any,
     now: int,
@@ -73,6 +74,7 @@ def rename_within(
         database: The store.
         job: The name that it is configured under.
         names: Of groups, columns and measures, old and new.
+        learned: The newest that it learned, in its names so far.
         signature: Of its kind, in the new names.
         about: Who decided, and why.
         now: POSIX time.
@@ -81,20 +83,18 @@ def rename_within(
         ConfigurationError: It learned nothing of an old name, or knows a new one already, or more
             than the names has changed.
     """
-    found = _newest(database, job)
-    if found is None:
+    if learned is None:
         raise _refused(job, "has released nothing", "")
-    version, before, state = found
     for old, new in names.groups:
-        if _without(names, old, state):
+        if _without(names, old, learned.state):
             raise _refused(job, f"has learned nothing of group {', '.join(old)}", "")
-        if not _without(NewNames(((new, (*new, "")),)), new, state):
+        if not _without(NewNames(((new, (*new, "")),)), new, learned.state):
             raise _refused(
                 job,
                 f"has learned of group {', '.join(new)} already",
                 "what two groups taught cannot be put together",
             )
-    if names.of_signature(before) != json.loads(json.dumps(signature)):
+    if names.of_signature(learned.signature) != json.loads(json.dumps(signature)):
         raise _refused(
             job,
             "asks a question that differs from its releases by more than these names",
@@ -111,7 +111,7 @@ def rename_within(
         event=event,
         caps=Caps(0, 0),
     )
-    return version
+    return learned.version
 
 
 def _without(names: NewNames, group: tuple[str, ...], state: Json) -> bool:
@@ -126,7 +126,14 @@ def all_names(database: Database, job: str) -> str:
 
 
 def rename(
-    database: Database, job: str, was: str, source: str, signature: Json, about: Any, now: int
+    database: Database,
+    job: str,
+    was: str,
+    source: str,
+    learned: Learned | None,
+    signature: Json,
+    about: Any,
+    now: int,
 ) -> int:
     """Let a job go on with the releases of another name, and return how many there are.
 
@@ -135,6 +142,7 @@ def rename(
         job: The name that it is configured under.
         was: Its name so far, which no job is configured under.
         source: That it reads.
+        learned: The newest that was learned under the other name.
         signature: Of its kind.
         about: Who decided, and why.
         now: POSIX time.
@@ -160,8 +168,7 @@ def rename(
         "SELECT 1 FROM ledger WHERE job IN (?, ?) AND purpose = 'open'", [job, was]
     ).fetchone():
         raise _refused(was, "has a gate, whose runs belong to its name", f"name it {was} again")
-    learned = _newest(database, was)
-    if learned is None or learned[1] != json.loads(json.dumps(signature)):
+    if learned is None or learned.signature != json.loads(json.dumps(signature)):
         raise _refused(
             was,
             "asked another question",
@@ -180,28 +187,6 @@ def rename(
     if was in pauses.paused_jobs(database):
         pauses.add(database, job, now)
     return int(counts[source])
-
-
-def _newest(database: Database, job: str) -> tuple[int, Json, Json] | None:
-    """Version, signature and state of the newest that a job learned, in its names of now."""
-    names = all_names(database, job)
-    row = database.execute(
-        "SELECT version, reservation, state FROM learner JOIN learned_state USING (reservation)"
-        " WHERE job IN (SELECT value FROM json_each(?)) ORDER BY version DESC LIMIT 1",
-        [names],
-    ).fetchone()
-    if row is None:
-        return None
-    (signature,) = database.execute(
-        "SELECT signature FROM learner WHERE job IN (SELECT value FROM json_each(?))"
-        " AND signature != '' ORDER BY version DESC LIMIT 1",
-        [names],
-    ).fetchone()
-    version, made, text = row
-    before, state = json.loads(signature), json.loads(text)
-    for each in names_since(database, job, made):
-        before, state = each.of_signature(before), each.of_state(state)
-    return version, before, state
 
 
 def _refused(job: str, what: str, hint: str) -> ConfigurationError:

@@ -163,7 +163,7 @@ def of_tables(name: str, tables: Sequence[IntArray], price: Price) -> Iterator[R
                 if len(axes) > 1:
                     _add(found, "condition", [part], [float((exact * mask).sum())])
                 cells = [
-                    Answer(value, value - half, value + half, length)
+                    Answer.between(value, value - half, value + half, length)
                     for value, half in zip(counts.counts.flat, counts.halves.flat, strict=True)
                 ]
                 what = "records" if not axes else f"cell of {len(axes)} axes"
