@@ -14,6 +14,7 @@ from streamdp.config.base.axes import condition, described, labels
 from streamdp.database import Database
 from streamdp.errors import ConfigurationError
 from streamdp.library.table import Table, table_of
+from streamdp.library.threads import one_thread
 from streamdp.reports.releases.sentences import change_said
 from streamdp.sinks.columns import Kind
 from streamdp.store.measurements import batches_span, select_measurements
@@ -67,6 +68,7 @@ class Ask:
     zone: str = "UTC"
     span: tuple[int, int, int] | None = None
 
+    @one_thread()
     def quantile(
         self,
         quantile: float,
@@ -111,6 +113,7 @@ class Ask:
             lambda places: of.quantile(quantile, places, partial),
         )
 
+    @one_thread()
     def share(
         self,
         *,
@@ -139,6 +142,7 @@ class Ask:
             lambda places: of.share(above, up_to, places, partial),
         )
 
+    @one_thread()
     def histogram(
         self,
         cuts: Sequence[float] | int = 10,
@@ -161,6 +165,7 @@ class Ask:
             rows.append(_row(whole.name, f"share {_range(low, high)}", found))
         return _table(rows)
 
+    @one_thread()
     def records(
         self,
         over: str = "all",
@@ -192,6 +197,7 @@ class Ask:
             lambda places: self._records(places, met, partial),
         )
 
+    @one_thread()
     def total(
         self,
         measure: str,
@@ -212,6 +218,7 @@ class Ask:
             lambda places: self._total(measure, places, groups),
         )
 
+    @one_thread()
     def mean(
         self,
         measure: str,
@@ -235,6 +242,7 @@ class Ask:
             ),
         )
 
+    @one_thread()
     def compare(
         self,
         before: str,
