@@ -19,7 +19,7 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from streamdp.daemon.deliveries import Deliveries
-from streamdp.daemon.health import asking_of, late_jobs, notify
+from streamdp.daemon.health import asking_of, late_jobs, notify, told_as_failing
 from streamdp.daemon.rounds import Rounds
 from streamdp.daemon.runtime import HEARTBEAT, Runtime, runtime
 from streamdp.daemon.wakes import Wakes
@@ -32,6 +32,7 @@ from streamdp.errors import (
     told_of_memory,
 )
 from streamdp.log.setup import counts
+from streamdp.store.problems import problems
 from streamdp.store.pulse import Pulse, PulseFile
 from streamdp.types import Clock, Entropy, Log
 
@@ -191,13 +192,20 @@ class Daemon:
     def _pulse_of(self, running: Runtime, rounds: Rounds) -> Pulse:
         """What the daemon does now."""
         now, copying = self._clock.now(), running.copying
+        asking = asking_of(rounds, self._clock)
+        late = late_jobs(self._configuration, rounds.unserved(), now)
+        if late:
+            with suppress(StoreError):  # one that cannot be read is told by others
+                found = problems(running.store.database)
+                for name in told_as_failing(self._configuration, late, asking, found):
+                    del late[name]
         return Pulse(
             now,
             os.getpid(),
             self._failure or rounds.failure,
             rounds.finished_at,
-            asking_of(rounds, self._clock),
-            late_jobs(self._configuration, rounds.unserved(), now),
+            asking,
+            late,
             None if copying is None else copying.newest,
             "" if copying is None else copying.failed,
             self._refused,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from streamdp.config import Configuration, next_times
+from streamdp.store.problems import Problem
 from streamdp.store.pulse import LATE_AFTER, MOST, SLOW_AFTER, Asking, Pulse
 from streamdp.store.reading.watch import Alert
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from streamdp.types import Clock
 
 MINUTE = 60
+
+WAITED_FOR = frozenset({"timeout", "source-locked", "unreachable"})
+"""Codes of failures that take their time: the other jobs of the source wait for each."""
 
 
 def asking_of(rounds: Rounds, clock: Clock) -> tuple[Asking, ...]:
@@ -44,6 +48,26 @@ def late_jobs(
         if again is not None and again <= now:
             found[name] = woke - woke % MINUTE
     return dict(sorted(found.items(), key=lambda each: each[1])[:MOST])
+
+
+def told_as_failing(
+    configuration: Configuration,
+    late: Iterable[str],
+    asking: Iterable[Asking],
+    problems: Iterable[Problem],
+) -> set[str]:
+    """Late jobs that are behind for one reason with failures that are told anyway.
+
+    Each job of a locked or absent server waits for its time, so its next turn is late, in turns
+    with the others'. A question that is slow or hangs is another reason.
+    """
+    sources, tasks = {each.source for each in asking}, configuration.tasks()
+    failing = {
+        configuration.source_of_task(each.about)
+        for each in problems
+        if each.about in tasks and not each.batch and each.code in WAITED_FOR
+    }
+    return {name for name in late if configuration.source_of_task(name) in failing - sources}
 
 
 def late_alerts(configuration: Configuration, pulse: Pulse) -> Iterator[Alert]:

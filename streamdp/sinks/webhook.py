@@ -159,14 +159,21 @@ class Webhook:
     def _exchange(self, body: bytes, headers: dict[str, str]) -> int:
         address = urlsplit(self.url)
         path = (address.path or "/") + (f"?{address.query}" if address.query else "")
-        connection = _connection(address, self.timeout)
+        connection = _connection(address)
+        late = threading.Event()
+        sock = socket.create_connection((connection.host, connection.port), self.timeout)
         try:
-            connection.connect()
-            with _deadline(connection, self.timeout):
+            with _deadline(sock, self.timeout, late):
+                connection.sock = _secured(sock, address)
                 connection.request("POST", path, body, headers)
                 return connection.getresponse().status
+        except (OSError, http.client.HTTPException) as error:
+            if late.is_set() or isinstance(error, TimeoutError):
+                raise self._failure(f"did not answer within {self.timeout:g} s") from None
+            raise
         finally:
             connection.close()
+            sock.close()
 
     def _failure(self, what: str) -> SinkError:
         return SinkError(
@@ -205,28 +212,34 @@ class WebhookSink:
         self._webhook.post(release.id, {"type": content["type"], "data": content})
 
 
-def _connection(address: SplitResult, timeout: float) -> http.client.HTTPConnection:
-    host = address.hostname or ""
+def _connection(address: SplitResult) -> http.client.HTTPConnection:
+    secure = address.scheme != "http"
+    kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+    return kind(address.hostname or "", address.port or kind.default_port)
+
+
+def _secured(sock: socket.socket, address: SplitResult) -> socket.socket:
+    """The socket itself, or under TLS."""
     if address.scheme == "http":
-        return http.client.HTTPConnection(host, address.port, timeout=timeout)
-    context = ssl.create_default_context()
-    return http.client.HTTPSConnection(host, address.port, timeout=timeout, context=context)
+        return sock
+    return ssl.create_default_context().wrap_socket(sock, server_hostname=address.hostname)
 
 
 @contextmanager
-def _deadline(connection: http.client.HTTPConnection, seconds: float) -> Iterator[None]:
+def _deadline(sock: socket.socket, seconds: float, late: threading.Event) -> Iterator[None]:
     """End the whole exchange after some seconds: a socket's timeout starts anew at every byte."""
-    sock = connection.sock
-    timer = threading.Timer(seconds, _shut, [sock])
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
+    with sock.dup() as other:  # TLS takes the socket over
+        timer = threading.Timer(seconds, _shut, [other, late])
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
 
-def _shut(sock: socket.socket) -> None:
+def _shut(sock: socket.socket, late: threading.Event) -> None:
+    late.set()
     try:
         sock.shutdown(socket.SHUT_RDWR)
     except OSError:

@@ -10,21 +10,29 @@ import subprocess
 import time
 from pathlib import Path
 from threading import Event
+from types import SimpleNamespace
 
 import pytest
 
 from streamdp.backends.limits import Limits
 from streamdp.config import load
 from streamdp.daemon.daemon import Daemon
-from streamdp.daemon.health import asking_of, late_alerts, late_jobs, notify
+from streamdp.daemon.health import (
+    asking_of,
+    late_alerts,
+    late_jobs,
+    notify,
+    told_as_failing,
+)
 from streamdp.daemon.runtime import Runtime
-from streamdp.errors import StoreError
+from streamdp.errors import SourceLockedError, StoreError
 from streamdp.reports.state.status import daemon_state, signs_of_life
 from streamdp.store.database import connect_to_read
-from streamdp.store.pulse import SIZE, Pulse, PulseFile, path_of, read_pulse
+from streamdp.store.problems import Problem
+from streamdp.store.pulse import SIZE, Asking, Pulse, PulseFile, path_of, read_pulse
 from tests.daemon.test_daemon import COMMAND, Start, events, home, start, wait_until
 from tests.daemon.test_isolation import rounds_of, two_sources
-from tests.worlds import EventLog, ListSink, ReplayedEntropy
+from tests.worlds import EventLog, ListSink, ReplayedEntropy, World
 
 __all__ = ["home", "start"]
 
@@ -75,6 +83,48 @@ def test_a_job_is_late_against_its_own_schedule(home: Path) -> None:
         assert late == {"air_time": woke}
         (alert,) = late_alerts(configuration, Pulse(woke, 1, late=late))
         assert (alert.event, alert.about) == ("late", "air_time")
+
+
+def test_who_waits_behind_failures_that_are_told_is_not_told_as_late_in_turns(home: Path) -> None:
+    """A locked table is told once a job; a slow question, or a column that is gone, is another."""
+    text = (home / "config.yaml").read_text()
+    first, second = text.index("  air_time:\n"), text.index("\nsinks:\n")
+    beside = text[first:second].replace("air_time:", "beside:", 1)
+    (home / "config.yaml").write_text(text[:second] + "\n" + beside + text[second:])
+    configuration = load(home / "config.yaml")
+    source = configuration.source_of_task("beside")
+    late = {"air_time": 60, "beside": 60}
+
+    def told(code: str, batch: str = "", *asking: Asking) -> set[str]:
+        found = Problem("air_time", batch, code, "why", 60)
+        return told_as_failing(configuration, late, asking, [found])
+
+    for code in ("source-locked", "timeout", "unreachable"):
+        assert told(code) == {"air_time", "beside"}
+        assert told(code, "", Asking("another", "x", 0, "hung")) == {"air_time", "beside"}
+        assert told(code, "", Asking(source, "beside", 0, "slow")) == set()
+        assert told(code, "a.parquet") == set()
+    assert told("missing-column") == set()
+
+
+def test_the_pulse_has_no_late_job_whose_source_is_told_as_locked(
+    home: Path, tmp_path: Path
+) -> None:
+    """As soon as the lock is gone from the problems, it is late for another reason."""
+    configuration = load(home / "config.yaml")
+    daemon = Daemon(
+        home / "config.yaml", configuration, ReplayedEntropy(), Real(), lambda _: EventLog()
+    )
+    (tmp_path / "world").mkdir()
+    world = World(tmp_path / "world")
+    woke = int(time.time()) - 2 * 86_400
+    rounds = SimpleNamespace(
+        busy=list, unserved=lambda: {"air_time": woke}, failure="", finished_at=None
+    )
+    running = SimpleNamespace(store=world.store, copying=None)
+    assert daemon._pulse_of(running, rounds).late.keys() == {"air_time"}  # type: ignore[arg-type]
+    world.store.report_problem("air_time", "", SourceLockedError("it is locked"), woke)
+    assert daemon._pulse_of(running, rounds).late == {}  # type: ignore[arg-type]
 
 
 def test_a_full_volume_is_told_past_the_outbox(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

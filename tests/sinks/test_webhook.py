@@ -5,10 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import itertools
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -115,8 +118,40 @@ def test_a_refusal_is_not_tried_again(receiver: Receiver, answer: int, last: boo
 def test_a_receiver_that_hangs_is_left(receiver: Receiver) -> None:
     """A byte now and then keeps a socket awake for ever; the exchange ends all the same."""
     receiver.hangs = True
-    with pytest.raises(SinkError, match="cannot be reached"):
+    with pytest.raises(SinkError, match=r"did not answer within 0\.2 s"):
         WebhookSink(receiver.webhook(timeout=0.2), 3).deliver(release(1))
+
+
+@pytest.mark.parametrize(
+    ("scheme", "says"),
+    [
+        ("http", b""),
+        ("http", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        ("https", b""),
+        ("https", b"\x16\x03\x03\x40\x00" + bytes(200)),
+    ],
+)
+def test_who_was_reached_and_does_not_answer_is_told_so(scheme: str, says: bytes) -> None:
+    """Nothing, a promise for ever, a handshake without an end: none is a network that is down."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        ended = threading.Event()
+
+        def talk() -> None:
+            other, _ = server.accept()
+            with suppress(OSError), other:
+                for part in itertools.cycle([says[i : i + 5] for i in range(0, len(says), 5)]):
+                    if ended.wait(0.02):
+                        break
+                    other.sendall(part)
+                ended.wait(10)
+
+        thread = threading.Thread(target=talk)
+        thread.start()
+        url = f"{scheme}://127.0.0.1:{server.getsockname()[1]}/"
+        with pytest.raises(SinkError, match=r"did not answer within 0\.3 s"):
+            Webhook("hook", url, KEY, 0.3, HandClock()).post("id", {})
+        ended.set()
+        thread.join()
 
 
 def test_nobody_there(receiver: Receiver) -> None:
