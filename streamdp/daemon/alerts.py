@@ -93,8 +93,10 @@ def conditions(
         else changes(configuration, database, section.changed),
         "clock": _clock(configuration, database, now),
         "backup": _backup(configuration, database, now, pulse),
-        "late": iter(()) if pulse is None else late_alerts(configuration, pulse),
-        "store": _store(pulse),
+        "late": iter(())
+        if pulse is None
+        else late_alerts(configuration, pulse, watch.open_alerts(database)),
+        "store": iter(()),  # the daemon sends it past the outbox, which the store holds
     }
     for event in section.on:
         yield from found[event]
@@ -204,11 +206,6 @@ def _clock(configuration: Configuration, database: Database, now: int) -> Iterat
     if known is not None and now - known > longest_step:
         why = "the clock is far ahead, nothing is sealed: set it, or `streamdp run --accept-clock`"
         yield Alert("clock", "store", "", why)
-
-
-def _store(pulse: Pulse | None) -> Iterator[Alert]:
-    if pulse is not None and pulse.store:
-        yield store_alert(pulse.store)
 
 
 def store_alert(reason: str) -> Alert:

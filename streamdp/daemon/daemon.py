@@ -49,6 +49,9 @@ CANCEL = 7.0
 DELIVER = 8.5
 """Seconds after a stop until which sinks are served; what they are owed stays owed."""
 
+CRY_AGAIN = 15.0
+"""Seconds between attempts to send an alert past the outbox."""
+
 MOMENT = 1.0
 """Seconds between two looks at conditions, at least."""
 
@@ -169,9 +172,11 @@ class Daemon:
         notify("WATCHDOG=1")
         pulse = self._pulse_of(running, rounds)
         self._pulse.write(pulse)
-        if pulse.store and pulse.store not in self._cried:
+        if not pulse.store:
+            self._cried = set()
+        elif pulse.store not in self._cried:
+            self._cried = self._cried | {pulse.store}
             self._cry(running, pulse.store)
-        self._cried = self._cried | {pulse.store} if pulse.store else set()
         try:
             with told_of_memory():
                 if beats:
@@ -213,7 +218,10 @@ class Daemon:
         )
 
     def _cry(self, running: Runtime, reason: str) -> None:
-        """Send the alert of a store that cannot be written past the outbox, which it holds."""
+        """Send the alert of a store that cannot be written past the outbox, which it holds.
+
+        It is tried until it is taken, or no longer true.
+        """
         from streamdp.daemon.alerts import as_release, store_alert
 
         section = self._configuration.alerts
@@ -223,8 +231,11 @@ class Daemon:
         alert = as_release(store_alert(reason), self._entropy, self._clock.now())
 
         def send() -> None:
-            with suppress(Exception):  # whatever it is, the log and the pulse tell the rest
-                sink.deliver(alert)
+            while reason in self._cried:
+                with suppress(Exception):  # whatever it is, the log and the pulse tell the rest
+                    sink.deliver(alert)
+                    return
+                self._clock.wait(CRY_AGAIN)
 
         Thread(target=send, name="alert", daemon=True).start()
         self._log("alert", alert="store", job="store", batch="", reason=reason)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from streamdp.config import Configuration, next_times
@@ -70,10 +70,22 @@ def told_as_failing(
     return {name for name in late if configuration.source_of_task(name) in failing - sources}
 
 
-def late_alerts(configuration: Configuration, pulse: Pulse) -> Iterator[Alert]:
-    """An alert for each job that is late against its own schedule."""
+def late_alerts(
+    configuration: Configuration, pulse: Pulse, told: Collection[Alert] = ()
+) -> Iterator[Alert]:
+    """An alert for each job that is late against its own schedule.
+
+    One that is told is not told anew because another job's question is under way by now, unless
+    that question hangs.
+    """
+    known = {each.about: each for each in told if each.event == "late"}
     for job in pulse.late:
-        reason = pulse.why_late(job, configuration.source_of_task(job))
+        source = configuration.source_of_task(job)
+        hangs = any(each.source == source and each.state == "hung" for each in pulse.asking)
+        if job in known and not hangs:
+            yield known[job]
+            continue
+        reason = pulse.why_late(job, source)
         yield Alert("late", job, "", f"{reason}; it has missed a turn of its schedule")
 
 

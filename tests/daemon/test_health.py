@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+import threading
 import time
 from pathlib import Path
 from threading import Event
@@ -16,6 +17,7 @@ import pytest
 
 from streamdp.backends.limits import Limits
 from streamdp.config import load
+from streamdp.daemon.alerts import conditions
 from streamdp.daemon.daemon import Daemon
 from streamdp.daemon.health import (
     asking_of,
@@ -25,16 +27,19 @@ from streamdp.daemon.health import (
     told_as_failing,
 )
 from streamdp.daemon.runtime import Runtime
-from streamdp.errors import SourceLockedError, StoreError
-from streamdp.reports.state.status import daemon_state, signs_of_life
+from streamdp.errors import SinkError, SourceLockedError, StoreError
+from streamdp.reports.state.status import daemon_state, job_status, signs_of_life
 from streamdp.store.database import connect_to_read
 from streamdp.store.problems import Problem
 from streamdp.store.pulse import SIZE, Asking, Pulse, PulseFile, path_of, read_pulse
+from streamdp.types import Release
 from tests.daemon.test_daemon import COMMAND, Start, events, home, start, wait_until
 from tests.daemon.test_isolation import rounds_of, two_sources
 from tests.worlds import EventLog, ListSink, ReplayedEntropy, World
 
 __all__ = ["home", "start"]
+
+PAGER = "  pager: {kind: jsonl, path: pages.jsonl}\n"
 
 
 def test_a_pulse_is_written_in_place(tmp_path: Path) -> None:
@@ -83,6 +88,11 @@ def test_a_job_is_late_against_its_own_schedule(home: Path) -> None:
         assert late == {"air_time": woke}
         (alert,) = late_alerts(configuration, Pulse(woke, 1, late=late))
         assert (alert.event, alert.about) == ("late", "air_time")
+    source, told = configuration.source_of_task("air_time"), [alert]
+    for state, again in (("slow", False), ("hung", True)):
+        asking = (Asking(source, "air_time", woke, state),)  # type: ignore[arg-type]
+        (found,) = late_alerts(configuration, Pulse(woke, 1, late=late, asking=asking), told)
+        assert (found != alert) == again, "a question that hangs is told all the same"
 
 
 def test_who_waits_behind_failures_that_are_told_is_not_told_as_late_in_turns(home: Path) -> None:
@@ -129,8 +139,7 @@ def test_the_pulse_has_no_late_job_whose_source_is_told_as_locked(
 
 def test_a_full_volume_is_told_past_the_outbox(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The heart still beats; each reason goes to the sink once, and the pulse says why."""
-    sink = "  pager: {kind: jsonl, path: pages.jsonl}\n"
-    text = (home / "config.yaml").read_text().replace("\nsinks:\n", f"\nsinks:\n{sink}")
+    text = (home / "config.yaml").read_text().replace("\nsinks:\n", f"\nsinks:\n{PAGER}")
     (home / "config.yaml").write_text(text + "\nalerts: {sink: pager}\n")
     configuration, log = load(home / "config.yaml"), EventLog()
     daemon = Daemon(home / "config.yaml", configuration, ReplayedEntropy(), Real(), lambda _: log)
@@ -154,7 +163,9 @@ def test_a_full_volume_is_told_past_the_outbox(home: Path, monkeypatch: pytest.M
             life, _ = signs_of_life(
                 connect_to_read(configuration.store.path), configuration.store.path
             )
-            states.append(daemon_state(life, int(time.time())))
+            database, now = connect_to_read(configuration.store.path), int(time.time())
+            job = job_status(configuration, database, "air_time", now, pulse=pulse)
+            states.extend((daemon_state(life, now), job.state))
         return found
 
     states: list[str] = []
@@ -164,12 +175,52 @@ def test_a_full_volume_is_told_past_the_outbox(home: Path, monkeypatch: pytest.M
     mask = os.umask(0o022)
     daemon.run()
     os.umask(mask)
-    assert states == ["running"]
+    assert states == ["running", "failing"]
     assert [release.rows[0]["event"] for release in pager.taken] == ["store", "store"]
     full, unwritten = (str(release.rows[0]["reason"]) for release in pager.taken)
     assert "disk is full" in full
     assert "the anchor" in unwritten, "another reason is told though the first is not over"
     assert log.names().count("store.failed") == 2
+
+
+def test_the_alert_of_a_full_store_is_tried_until_it_is_taken_or_over(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The outbox cannot keep it, and does not send it again once the store can be written."""
+    text = (home / "config.yaml").read_text().replace("\nsinks:\n", f"\nsinks:\n{PAGER}")
+    (home / "config.yaml").write_text(text + "\nalerts: {sink: pager}\n")
+    configuration = load(home / "config.yaml")
+    daemon = Daemon(
+        home / "config.yaml", configuration, ReplayedEntropy(), Real(), lambda _: EventLog()
+    )
+    monkeypatch.setattr("streamdp.daemon.daemon.CRY_AGAIN", 0.01)
+    tried: list[str] = []
+
+    class Flaky(ListSink):
+        def deliver(self, release: Release) -> None:
+            reason = str(release.rows[0]["reason"])
+            tried.append(reason)
+            if reason == "over" and len(tried) > 5:
+                daemon._cried = set()
+            if reason == "over" or len(tried) < 3:
+                raise SinkError("down")
+            super().deliver(release)
+
+    pager = Flaky("pager")
+    running = SimpleNamespace(runner=SimpleNamespace(sinks={"pager": pager}))
+    for reason in ("full", "over"):
+        daemon._cried = {reason}
+        daemon._cry(running, reason)  # type: ignore[arg-type]
+        wait_until(lambda: not any(each.name == "alert" for each in threading.enumerate()))
+    assert tried == ["full"] * 3 + ["over"] * 3
+    assert len(pager.taken) == 1
+    assert configuration.alerts is not None
+    world = World(home)
+    full = Pulse(world.clock.now(), 1, store="full")
+    found = conditions(
+        configuration, world.store.database, world.clock.now(), configuration.alerts, full
+    )
+    assert not [each for each in found if each.event == "store"]
 
 
 class Real:

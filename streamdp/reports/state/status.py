@@ -35,7 +35,8 @@ class JobStatus:
 
     Args:
         state: `active`, or what holds it: `paused`, `waits`, `exhausted`, `rests`, `failing`,
-            `late` where it has missed a turn, or `empty` where no batch has arrived.
+            `late` where it has missed a turn, or `empty` where no batch has arrived. While the
+            store cannot be written each job is `failing` that nothing else holds.
         holds: All that holds it, since when and until when.
         next_at: When it wakes next.
         held: Caps that have no room for its next release.
@@ -135,8 +136,9 @@ def job_status(
         found = list(standing(database, job, now).values())
         stands = _stands_to(found[-1:], report.last_batch)
     found_holds = holds(configuration, database, job, now, held, pulse)
+    unwritable = pulse is not None and bool(pulse.store)
     return JobStatus(
-        state=next((each.state for each in found_holds), "active"),
+        state=next((each.state for each in found_holds), "failing" if unwritable else "active"),
         holds=found_holds,
         next_at=next(iter(next_times(release.schedule, now, 1)), None),
         held=held,
