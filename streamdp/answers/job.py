@@ -204,12 +204,18 @@ class Measured:
 
     def adds_up(self, part: str) -> bool:
         """Whether a measure of the newest release is a count or a sum, so that days add up."""
-        measures = (
+        return self.is_count(part) or any("sum" in each for each in self._measures(part))
+
+    def is_count(self, part: str) -> bool:
+        """Whether a measure of the newest release counts records."""
+        return any("count" in each for each in self._measures(part))
+
+    def _measures(self, part: str) -> Iterator[Json]:
+        return (
             each.terms.question.get("measure") or {}
             for each in self._newest.measurements
             if each.terms.part == part and each.terms.form in ("table", "sums")
         )
-        return any("count" in each or "sum" in each for each in measures)
 
     def total(self, part: str, places: Sequence[int], group: Group = (), cell: str = "") -> Answer:
         """The total of a measure over some releases: a count, or a sum of clipped values.

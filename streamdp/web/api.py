@@ -11,7 +11,7 @@ from streamdp.privacy.amounts import ATTO, NANO, number_text
 from streamdp.reports.guarantee.budget import Budget, budgets, ends_of, jobs_of, then_of
 from streamdp.reports.releases.columns import columns_of
 from streamdp.reports.state.overview import JobLook, overview
-from streamdp.reports.state.status import GateStatus
+from streamdp.reports.state.status import DaemonState, GateStatus
 from streamdp.sinks.record import record
 from streamdp.store.ledger.cap_usage import Room
 from streamdp.store.ledger.chain import PURPOSES
@@ -45,7 +45,7 @@ def status(request: Request, view: View) -> Response:
         request,
         {
             "daemon": {"state": found.daemon, "heartbeat_at": forms.iso(found.pulse.heartbeat_at)},
-            "jobs": [_job(each) for each in found.jobs],
+            "jobs": [_job(each, found.daemon) for each in found.jobs],
             "gates": [_gate(each) for each in found.gates],
             "alerts": [
                 {"level": each.level, "of": each.of, "text": each.text} for each in found.alerts
@@ -154,12 +154,12 @@ def _amount(units: int, measure: str = "epsilon") -> Json:
     return {"number": units / unit, "exact": number_text(units, measure)}
 
 
-def _job(look: JobLook) -> Json:
+def _job(look: JobLook, daemon: DaemonState) -> Json:
     report = look.status.report
     return {
         "job": report.job,
         "source": look.source,
-        "state": look.status.state,
+        "state": look.status.state_under(daemon),
         "holds": [{**asdict(each), "since": forms.iso(each.since)} for each in look.status.holds],
         "releases": report.releases,
         "last_batch": report.last_batch,

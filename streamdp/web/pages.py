@@ -91,15 +91,10 @@ def _card(view: View, look: JobLook, daemon: DaemonState, lasts: Lasts | None) -
         "look": look,
         "report": look.status.report,
         "held": "; ".join(map(told, look.status.holds)),
-        "state": _state(look, daemon),
+        "state": look.status.state_under(daemon),
         "headline": _headline(view, job, whole),
         "lasts": lasts,
     }
-
-
-def _state(look: JobLook, daemon: DaemonState) -> str:
-    """State of a job: one that nothing holds is no more active than the daemon."""
-    return look.status.state if daemon == "running" or look.status.holds else f"daemon {daemon}"
 
 
 def show_job(request: Request, view: View) -> Response:
@@ -111,9 +106,10 @@ def show_job(request: Request, view: View) -> Response:
     before = parameters.release_id("before")
     table, following = drawing.whole, None
     if not drawing.per and (before is not None or order == tables.Order()):
-        releases = newest_releases(view.database, job, ROWS + 1, what.stretch, before)
-        following = releases[ROWS - 1].id if len(releases) > ROWS else None
-        table = picture(releases[:ROWS], view.columns(job))
+        rows = ROWS if what.last == "all" else min(ROWS, int(what.last))
+        releases = newest_releases(view.database, job, rows + 1, what.stretch, before)
+        following = releases[rows - 1].id if len(releases) > rows else None
+        table = picture(releases[:rows], view.columns(job))
         table = table.part(drawing.part) if drawing.part else table
     columns = tables.columns(table)
     look = job_look(view.configuration, view.database, job, view.now, None, view.spent(job))
@@ -130,7 +126,7 @@ def show_job(request: Request, view: View) -> Response:
         look=look,
         held="; ".join(map(told, look.status.holds)),
         daemon=daemon,
-        state=_state(look, daemon),
+        state=look.status.state_under(daemon),
         said=_said(view, job, _recent(view, job, look.recent)),
         moved=_moved(view, job, look.recent),
         bound=bound_said(*_of(view), job, look.recent[-1:]),

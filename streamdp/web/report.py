@@ -16,7 +16,7 @@ from streamdp.config.sections.reports import ReportForm
 from streamdp.errors import StreamdpError
 from streamdp.reports.charts.frame import STYLE, alone
 from streamdp.reports.charts.panels import Chart, Panel, chart_of, panels
-from streamdp.reports.releases.changes import Comparison, Interval, Moved
+from streamdp.reports.releases.changes import Comparison, Interval, Moved, PeriodRow
 from streamdp.reports.releases.digest import Digest
 from streamdp.reports.releases.digits import of_size
 from streamdp.reports.releases.sentences import amounts, in_100
@@ -203,12 +203,12 @@ def changes_grid(compared: Comparison | None, unit: str) -> Grid:
     moved = any(each.moved for each in rows)
     known = any(each.moved and each.moved.differ is not None for each in rows)
     if moved:
-        head.append(f"since the {compared.step} before")
+        head.append(f"change since the {compared.step} before")
     if known:
         head.append("sure, in 100")
     found = []
     for row in rows:
-        line = [Cell(_in(row.name, "" if unit else row.unit)), _cell(row.value)]
+        line = [Cell(_in(row.name, "" if unit else row.unit)), _value(row)]
         if moved:
             line.append(_cell(row.moved.by, signed=True) if row.moved else Cell("–"))
         if known:
@@ -224,6 +224,11 @@ def _sure(moved: Moved | None) -> Cell:
     rose = moved.rose
     way = f"process rose {in_100(rose)}" if rose >= 0.5 else f"process fell {in_100(1 - rose)}"
     return Cell(str(in_100(moved.differ)), way if moved.direction else "no sure change")
+
+
+def _value(row: PeriodRow) -> Cell:
+    """The value of a period; of a count that noise took below 0 with all of its interval, 0."""
+    return Cell("0", "noise took it below 0") if row.is_impossible else _cell(row.shown)
 
 
 def _cell(value: Interval, *, signed: bool = False) -> Cell:

@@ -303,6 +303,8 @@ def test_status_says_that_the_next_run_is_refused(home: Path) -> None:
     """A store that every run refuses is not just stopped: the reason is shown."""
     typed("run", "--once")
     assert typed("status").exit_code == 0
+    job = json.loads(typed("status", "--json").stdout.splitlines()[1])
+    assert (job["state"], "daemon stopped" in typed("status").stdout) == ("daemon stopped", True)
     (anchor,) = home.glob("*.anchor")
     kept = anchor.read_bytes()
     anchor.unlink()

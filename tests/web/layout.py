@@ -61,6 +61,7 @@ FAULTS = """async () => {
     const more = each.scrollWidth - each.clientWidth > 1 && each.clientWidth > 0;
     if (more && ["hidden", "clip"].includes(style.overflowX) && each.tagName !== "svg")
       found.push("cut off: " + named(each));
+    if (more && each.classList.contains("fits")) found.push("scrolls few columns: " + named(each));
     if (more && ["auto", "scroll"].includes(style.overflowX)) {
       const first = each.querySelector("tbody tr > :first-child");
       if (each.tabIndex < 0) found.push("scrolls, but not by keyboard: " + named(each));

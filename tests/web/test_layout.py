@@ -168,6 +168,8 @@ SPOILT = {
     " h.style.cssText = 'width: 30px; white-space: nowrap; overflow: hidden'",
     "scrolls without a sign": "for (const each of document.querySelectorAll('.scroll'))"
     " each.style.cssText = 'animation: none'",
+    "scrolls few columns": "const few = document.querySelector('.scroll.dated');"
+    " few.classList.add('fits'); few.querySelector('td').style.cssText = 'min-width: 900px'",
     "scrolls the names": "for (const each of document.querySelectorAll('.scroll th'))"
     " each.style.position = 'static'",
 }

@@ -106,10 +106,13 @@ def test_no_job_is_active_while_the_daemon_is_not(
     web = application(Reader(config, loaded, kind_of, lambda: now), Web())
     with TestClient(web, base_url=HOST) as browser:
         overview, job = browser.get("/").text, browser.get("/jobs/daily").text
+        listed = browser.get("/api/v1/status").json()["jobs"]
     assert f">{state}</span> <span" in overview
     alive = state == "running"
     assert (">active</span>" in overview) == (">active</span>" in job) == alive
     assert ("wakes next <time" in job) == alive
+    states = {each["job"]: each["state"] for each in listed}
+    assert states["daily"] == ("active" if alive else f"daemon {state}")
     assert ("No warning." in overview) <= alive
     first = re.search(r'<p class="alert (\w+)".*?</p>', overview, re.DOTALL)
     told = {"running": "", "dead": "gives no sign of life", "stopped": "The daemon does not run."}

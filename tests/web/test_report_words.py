@@ -22,10 +22,11 @@ from streamdp.reports.guarantee.plain import guessed_right
 from streamdp.reports.releases.changes import Comparison, PeriodRow
 from streamdp.reports.releases.digest import Digest, digest
 from streamdp.reports.releases.sentences import amounts, change_said
-from streamdp.reports.releases.summary import GLOSSARY, SURENESS, summary
+from streamdp.reports.releases.summary import GLOSSARY, SURENESS, about_changes, summary
 from streamdp.store.database import connect_to_read
 from streamdp.types import Json
-from streamdp.web.report import written
+from streamdp.web.report import changes_grid, written
+from streamdp.web.tables import Cell
 from streamdp.wiring.kinds import release_kind
 from tests.benchmarks.large_store import furnish
 from tests.web.addresses import page_of
@@ -173,7 +174,33 @@ def test_groups_that_fell_are_named_by_their_intervals(configuration: Configurat
         assert (name in " ".join(rest)) == (moved.by[1] <= 0 <= moved.by[2])
     assert found.compared.headline is not None
     assert found.compared.headline.labels["origin"] is None
-    assert "of all groups" in found.words.headline
+    assert "of the 3 groups" in found.words.headline
+    assert "The 3 groups together are not all records" in found.words.about_changes
+
+
+def test_counts_are_shown_from_0_on_and_sums_are_not(configuration: Configuration) -> None:
+    """What noise took below 0, and an end below 0; the change and the value are as they were."""
+    found = compared(configuration, "traffic")
+    jfk = row(found, origin="JFK", measure="late")
+    assert jfk.is_count
+    assert jfk.moved is not None
+    cases = {
+        (-27.0, -60.0, 6.0): Cell("0", "0 to 6"),
+        (20.0, -10.0, 50.0): Cell("20", "0 to 50"),
+        (-90.0, -120.0, -60.0): Cell("0", "noise took it below 0"),
+        (90.0, 60.0, 120.0): Cell("90", "60 to 120"),
+    }
+    for value, cell in cases.items():
+        one = replace(jfk, value=value)
+        _, ((_, shown, change, *_),) = changes_grid(replace(found, rows=(one,)), "")
+        assert shown == cell
+        assert change.value.lstrip("+") == amounts(*jfk.moved.by)[0]
+        note = "what noise took below 0 is shown as 0" in about_changes(replace(found, rows=(one,)))
+        assert note == (min(value) < 0)
+        _, ((_, total, *_),) = changes_grid(
+            replace(found, rows=(replace(one, is_count=False),)), ""
+        )
+        assert total == Cell(amounts(*value)[0], " to ".join(amounts(*value)[1:]))
 
 
 def test_a_headline_is_usual_only_within_earlier_periods(configuration: Configuration) -> None:
@@ -309,6 +336,24 @@ def test_the_newest_is_compared_with_releases_that_are_not_shown(tmp_path: Path)
     assert len(said[0]) == 5
     assert said[1] == said[0]
     assert len(said[2]) == 5
+
+
+def test_the_last_seven_are_seven_rows(tmp_path: Path) -> None:
+    """And lead to the seven before them; a longer stretch to fifty."""
+    with page_of(furnish(tmp_path, 60)) as client:
+
+        def batches(query: str) -> tuple[list[str], str]:
+            page = client.get(f"/jobs/air_time?{query}").text
+            table = page[page.index('id="releases-heading"') :]
+            links = re.findall(r'<a href="/releases/[^"]+">([^<]+)</a>', table)
+            (earlier,) = re.findall(r'<a href="\?([^"]+)#releases-heading" rel="next"', table)
+            return links, earlier.replace("&amp;", "&")
+
+        whole, _ = batches("last=365")
+        seven, earlier = batches("last=7")
+        assert len(whole) == 50
+        assert seven == whole[:7]
+        assert batches(earlier)[0] == whole[7:14]
 
 
 def test_pictures_lie_beside_markdown(configuration: Configuration, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from streamdp.database import Database
     from streamdp.errors import StreamdpError
     from streamdp.reports.state.holds import Hold
-    from streamdp.reports.state.status import GateStatus, JobStatus
+    from streamdp.reports.state.status import DaemonState, GateStatus, JobStatus
     from streamdp.store.problems import Problem
     from streamdp.store.pulse import Pulse
     from streamdp.store.reading.reports import Heart
@@ -48,7 +48,8 @@ QUIET = ("since", "passed_over", "burnt", "undelivered", "dead_letters", "suspec
 def status(config_path: Path, watch: bool, probe: str | None, as_json: bool) -> None:
     """Show whether the daemon lives, where each job stands, and what holds it; works without it.
 
-    A job is active, or what holds it is said: paused, waits (for a cap to free or a gate to be
+    A job is active while the daemon works (else `daemon stopped`, `daemon dead` or `daemon hung`),
+    or what holds it is said: paused, waits (for a cap to free or a gate to be
     rearmed), exhausted, rests (after burnt charges), failing (its source cannot be read), late
     (it has missed a turn of its schedule: a question is slow or hangs), empty (no batch has
     arrived). Below stand batches that are not released, or that changed afterwards,
@@ -153,7 +154,7 @@ def _refusal_row(error: StreamdpError) -> dict[str, Json]:
 
 def _print_json(
     configuration: Configuration,
-    state: str,
+    state: DaemonState,
     pulse: Heart,
     beat: Pulse | None,
     jobs: list[JobStatus],
@@ -169,7 +170,7 @@ def _print_json(
         "store": "" if beat is None else beat.store,
         "asking": [] if beat is None else [asdict(each) for each in beat.asking],
     }
-    print_rows([first, *(_whole(configuration, each) for each in jobs)], "json")
+    print_rows([first, *(_whole(configuration, each, state) for each in jobs)], "json")
     print_rows([{"type": "gate", **row} for row in gates], "json")
     print_rows([{"type": "problem", **row} for row in wrong], "json")
 
@@ -177,7 +178,7 @@ def _print_json(
 def _print_tables(
     configuration: Configuration,
     database: Database,
-    state: str,
+    state: DaemonState,
     pulse: Heart,
     jobs: list[JobStatus],
     more: list[list[dict[str, Json]]],
@@ -186,7 +187,7 @@ def _print_tables(
     beat = iso(pulse.heartbeat_at)
     click.echo(f"daemon: {state}" + (f", last sign of life {beat}" if beat else ""))
     gated = bool(configuration.gated())
-    rows = [_row(each, gated=gated) for each in jobs]
+    rows = [_row(each, state, gated=gated) for each in jobs]
     if sys.stdout.isatty():
         rows = _told(rows)
         for row in rows if shutil.get_terminal_size().columns >= WIDE else []:
@@ -206,12 +207,12 @@ def _in_words(hold: Hold) -> str:
     return f"{hold.state}: {hold.reason}{since}{until}"
 
 
-def _row(status: JobStatus, *, gated: bool) -> dict[str, Json]:
+def _row(status: JobStatus, daemon: DaemonState, *, gated: bool) -> dict[str, Json]:
     """A job in a table: what a person looks for first."""
     report, first = status.report, next(iter(status.holds), None)
     row: dict[str, Json] = {
         "job": report.job,
-        "state": status.state,
+        "state": status.state_under(daemon),
         "since": iso(first.since) if first else None,
         "last_batch": report.last_batch,
         "released_at": iso(report.last_released_at),
@@ -233,14 +234,14 @@ def _told(rows: list[dict[str, Json]]) -> list[dict[str, Json]]:
     return [{name: row[name] for name in row if name not in quiet} for row in rows]
 
 
-def _whole(configuration: Configuration, status: JobStatus) -> dict[str, Json]:
+def _whole(configuration: Configuration, status: JobStatus, daemon: DaemonState) -> dict[str, Json]:
     """A job as one object, with all that holds it."""
     from streamdp.reports.state.status import holders
 
     report = status.report
     return {
         "type": "job",
-        **_row(status, gated=bool(configuration.gated())),
+        **_row(status, daemon, gated=bool(configuration.gated())),
         "measure": report.measure,
         "spent": report.spent_nano / NANO,
         "spent_exact": epsilon_text(report.spent_nano),

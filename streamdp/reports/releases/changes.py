@@ -6,7 +6,7 @@ interval of its noise alone: how sure it is beyond that is not measured, and so 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -79,6 +79,7 @@ class PeriodRow:
         unit: Of the value; empty without one.
         adds_up: Whether it is a sum over batches.
         moved: Since the period before; None where that is not known.
+        is_count: Whether it counts records, of which there are never fewer than none.
     """
 
     labels: Mapping[str, str | None]
@@ -87,6 +88,18 @@ class PeriodRow:
     unit: str
     adds_up: bool
     moved: Moved | None
+    is_count: bool = False
+
+    @property
+    def shown(self) -> Interval:
+        """The value as people are told it: of a count, what lies below 0 is noise alone."""
+        value, lower, upper = self.value
+        return (max(value, 0.0), max(lower, 0.0), max(upper, 0.0)) if self.is_count else self.value
+
+    @property
+    def is_impossible(self) -> bool:
+        """Whether it is a count of which the whole interval lies below 0."""
+        return self.is_count and self.value[2] < 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +118,7 @@ class Comparison:
         earlier: Values of that row in periods before, the last first.
         each: What one batch is, in a word.
         left_out: Groups that were not compared, because there are too many.
+        groups: How many groups the job lists or has found; 0 where it has none.
         why: The reason why there are no rows.
     """
 
@@ -119,6 +133,7 @@ class Comparison:
     earlier: tuple[float, ...] = ()
     each: str = "batch"
     left_out: int = 0
+    groups: int = 0
     why: str = ""
 
     @property
@@ -164,9 +179,7 @@ def comparison(
         places = measured.within(period, partial=True)
         periods = places, _within(measured, before)
         compared = _Compared(measured, newest, whole.columns, period, before, *periods)
-        rows = sorted(
-            islice(compared.rows(), MOST_ROWS), key=lambda row: None not in row.labels.values()
-        )
+        rows = _together_first(islice(compared.rows(), MOST_ROWS))
     except ConfigurationError as error:
         return Comparison(step, period, why=error.what)
     found = Comparison(
@@ -175,10 +188,11 @@ def comparison(
         before if compared.places_before else None,
         len(places),
         len(compared.places_before),
-        tuple(rows),
+        rows,
         dict(compared.all_deciles()),
         each=_each(newest),
         left_out=max(len(measured.groups) - MOST_GROUPS, 0),
+        groups=len(measured.groups) if measured.by else 0,
     )
     asked = configuration.releases[job].headline
     series = headline_series(whole, asked)
@@ -265,7 +279,8 @@ def since_before(
     try:
         free = {*found.by, *MEASURED} if found.by else set()
         kept = {name: text for name, text in labels.items() if name not in free}
-        rows = tuple(islice((e for e in compared.rows(kept) if e.moved), MOST_ROWS))
+        moved = islice((e for e in compared.rows(kept) if e.moved), MOST_ROWS)
+        rows = _together_first(moved)
     except ConfigurationError:  # as of releases from before measurements were kept
         return None
     main = next((row for row in rows if row.labels == labels), None)
@@ -281,7 +296,13 @@ def since_before(
         headline=main,
         each=_each(newest),
         left_out=max(len(found.groups) - MOST_GROUPS, 0),
+        groups=len(found.groups) if found.by else 0,
     )
+
+
+def _together_first(rows: Iterable[PeriodRow]) -> tuple[PeriodRow, ...]:
+    """Rows of all groups together before those of each."""
+    return tuple(sorted(rows, key=lambda row: None not in row.labels.values()))
 
 
 def _each(release: Release) -> str:
@@ -368,8 +389,14 @@ class _Compared:
                     else self._quantile(float(named[NESTED]), group)
                 )
             ends = value.value / shared, value.lower / shared, value.upper / shared
-            name, unit = called(labels, self.measured.by), self._unit(labels)
-            yield PeriodRow(labels, name, ends, unit, adds_up, moved)
+            name = called(labels, self.measured.by, len(self.measured.groups))
+            is_count = adds_up and self._is_count(labels)
+            yield PeriodRow(labels, name, ends, self._unit(labels), adds_up, moved, is_count)
+
+    def _is_count(self, labels: Mapping[str, str | None]) -> bool:
+        """Whether rows that add up count records, and are no sums of values."""
+        part = labels.get(MEASURED[0])
+        return part is None or self.measured.is_count(part)
 
     def _unit(self, labels: Mapping[str, str | None]) -> str:
         """What the values of a row are measured in."""
@@ -416,13 +443,19 @@ def _moved(change: Change) -> Moved:
     return Moved((change.change, change.lower, change.upper), change.differ, change.rose)
 
 
-def called(labels: Mapping[str, str | None], by: tuple[str, ...]) -> str:
-    """The name of a row as people say it, where `by` names its groups."""
+def called(labels: Mapping[str, str | None], by: tuple[str, ...], groups: int = 0) -> str:
+    """The name of a row as people say it.
+
+    Args:
+        labels: Of the row.
+        by: Names of the labels of groups.
+        groups: How many there are.
+    """
     named = [(name, text) for name, text in labels.items() if text]
     if ("statistic", "count") in named and len(named) > 1:
         named.remove(("statistic", "count"))
     said = " · ".join(shown(name, text) for name, text in named) or "value"
-    return f"{said} of all groups" if by and labels.get(by[0]) is None else said
+    return f"{said} of the {groups} groups" if by and labels.get(by[0]) is None else said
 
 
 def _chosen(

@@ -116,14 +116,18 @@ def _usual_size(series: Series) -> float:
 def rounded(value: float, ends: tuple[float, float] | None = None) -> str:
     """A number with the digits that its interval supports: two of the interval's width.
 
-    >>> rounded(978.7321, (961.0, 997.0)), rounded(0.09498, (0.05, 0.14)), rounded(1234.5678)
-    ('979', '0.095', '1,235')
+    Whole numbers of whole intervals stay whole.
+
+    >>> rounded(978.7321, (961.0, 997.0)), rounded(0.09498, (0.05, 0.14)), rounded(46.0, (42.0, 49))
+    ('979', '0.095', '46')
     """
     width = 0.0 if ends is None else abs(ends[1] - ends[0])
     known = width if width > 0 else abs(value) / 100
     if not known or not math.isfinite(known):
         return f"{value:,.6g}"
     digits = of_width(known)
+    if all(float(each).is_integer() for each in (value, *(ends or ()))):
+        digits = min(digits, 0)
     if width and value in (ends or ()):
         digits = max(digits, 0)
     return written(value, digits)

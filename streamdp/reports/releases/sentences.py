@@ -72,8 +72,8 @@ def _in_doubt(differ: float) -> str:
     >>> _in_doubt(0.83)
     'that the records differ is as sure as 83 in 100, and 95 are needed to say so'
     """
-    said = f"that the records differ is as sure as {in_100(differ)} in 100"
-    return f"{said}, and 95 are needed to say so" if differ < SURE else f"{said}, but not which way"
+    why = "and 95 are needed to say so" if differ < SURE else "but the interval has 0 in it"
+    return f"that the records differ is as sure as {in_100(differ)} in 100, {why}"
 
 
 def in_100(chance: float) -> int:

@@ -138,7 +138,7 @@ def _of_period(compared: Comparison | None, title: str) -> str:
         return ""
     row = compared.headline
     of = f" {row.unit}" if row.unit else ""
-    value, low, high = amounts(*row.value)
+    value, low, high = amounts(*row.shown)
     said = f"{_capital(title)}: {compared.called(row)} {value}{of} ({low} to {high})"
     if row.moved is not None:
         by = change_said("", *row.moved.by, row.unit, row.moved.differ).strip(": ")
@@ -337,6 +337,16 @@ def about_changes(compared: Comparison | None) -> str:
         said += (
             " The ranges of counts and sums are those of the added noise alone. How sure it is that"
             " whatever produces the records has changed is not measured for them."
+        )
+    if any(row.shown != row.value for row in compared.rows):
+        said += (
+            " There are never fewer records than none: what noise took below 0 is shown as 0, and"
+            " changes are those of the values with their noise."
+        )
+    if compared.groups > 1:
+        said += (
+            f" The {compared.groups} groups together are not all records: those of no such group"
+            " are left out, so the total of a job without groups is another."
         )
     if compared.left_out:
         said += f" {compared.left_out} more groups are not compared."

@@ -55,6 +55,10 @@ class JobStatus:
     report: JobReport
     suspect: tuple[str, ...] = ()
 
+    def state_under(self, daemon: DaemonState) -> str:
+        """The state in a word: a job that nothing holds is no more active than the daemon."""
+        return self.state if daemon == "running" or self.holds else f"daemon {daemon}"
+
 
 @dataclass(frozen=True, slots=True)
 class GateStatus:
