@@ -111,9 +111,11 @@ def _level(name: str, part: str, key: str, numbers: list[float], weekday: int | 
 
 
 def _models(name: str, part: str, log_weights: list[float]) -> list[Row]:
+    models = list(itertools.product(TRANSIENTS, DRIFTS))
+    if len(log_weights) != len(models):
+        return []
     weights = np.exp(np.array(log_weights) - max(log_weights))
     weights /= weights.sum()
-    models = list(itertools.product(TRANSIENTS, DRIFTS))
     return [
         {
             "measure": name,

@@ -7,7 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from streamdp.kinds.statistics.measures.series_filter import SeriesFilter
+from streamdp.kinds.statistics.measures.quotient import noise_of_quotient
+from streamdp.kinds.statistics.measures.series_filter import Estimates, SeriesFilter
 from streamdp.types import FloatArray
 
 
@@ -119,3 +120,59 @@ def test_small_counts_under_much_noise_are_covered_each() -> None:
     _, _, lower, upper = run(truth, 100.0, seed=6)
     held = ((lower <= truth) & (truth <= upper))[31:].mean(axis=0)
     assert held.min() > 0.85
+
+
+def test_a_state_with_weights_of_other_models_goes_on_with_its_levels() -> None:
+    """As those of earlier versions, which had 24: their weights begin anew."""
+    series = SeriesFilter(("a",))
+    state, _ = series.step(None, [100.0], [2.0], 0)
+    for _ in range(20):
+        state, _ = series.step(state, [100.0], [2.0], 0)
+    earlier = {"series": state["series"], "weights": [-3.0] * 24}
+    after, seen = series.step(earlier, [100.0], [2.0], 0)
+    assert len(after["weights"]) == len(state["weights"])
+    assert abs(seen.point[0] - 100) < 0.5
+
+
+def test_what_was_expected_is_the_level_with_its_weekday() -> None:
+    """Nothing of a series that is new."""
+    series, state = SeriesFilter(("a",)), None
+    for day in range(70):
+        state, _ = series.step(state, [50.0 if day % 7 == 3 else 100.0], [2.0], day % 7)
+    assert abs(series.expected(state, 3)[0][0] - 50) < 5 < series.expected(state, 2)[0][0] - 90
+    assert np.isnan(SeriesFilter(("b",)).expected(state, 3)).all()
+
+
+def test_a_change_that_a_release_shows_widens_the_interval_at_once() -> None:
+    """Three deviations of noise above all that was usual."""
+    series, state = SeriesFilter(("a",)), None
+    noise = np.random.default_rng(3).laplace(0.0, 10.0, 60)
+    for day, each in enumerate(noise.tolist()):
+        state, _ = series.step(state, [100.0 + each], [200.0], day % 7)
+    _, seen = series.step(state, [145.0], [200.0], 4)
+    assert seen.lower[0] <= 100.0
+    assert seen.upper[0] >= 159.0
+
+
+def test_means_that_stay_are_averaged_under_much_noise() -> None:
+    """Better than by a running mean; with equal first weights the error is 1.07 of its."""
+    keys, chance = tuple(map(str, range(20))), np.random.default_rng(8)
+    series = SeriesFilter(keys, nonnegative=False, base=4.0, weekly=0.05)
+    state, total, smoothed, running = None, np.zeros(20), 0.0, 0.0
+    for day in range(60):
+        values = chance.laplace(0.0, 10.0, 20)
+        total += values
+        state, seen = series.step(state, values.tolist(), [200.0] * 20, day % 7)
+        smoothed += np.abs(seen.point).mean() * (day >= 30)
+        running += np.abs(total / (day + 1)).mean() * (day >= 30)
+    assert smoothed <= 0.9 * running
+
+
+def test_noise_of_a_quotient_follows_from_what_was_believed_of_it() -> None:
+    """Of two noisy values the larger has not the larger noise."""
+    numbers = Estimates(*(np.array([each, each]) for each in (100.0, 80.0, 120.0)))
+    value, doubt, own = np.array([1.0, 40.0]), np.array([4.0, 4.0]), np.array([2.0, 2.0])
+    known = noise_of_quotient(value, np.array([10.0, 10.0]), doubt, own, numbers, 50.0)
+    assert known[0] == known[1] > 2.0
+    first = noise_of_quotient(value, np.full(2, np.nan), np.full(2, np.nan), own, numbers, 50.0)
+    assert first[0] < known[0] < first[1]

@@ -20,23 +20,26 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from streamdp.kinds.statistics.measures.protocol import LEVEL, Allowance, Asked, Rows
-from streamdp.kinds.statistics.measures.quotient import deviation, divisor, quotient
+from streamdp.kinds.statistics.measures.quotient import (
+    deviation,
+    divisor,
+    noise_of_quotient,
+    quotient,
+)
 from streamdp.kinds.statistics.measures.series_filter import (
     FEW,
     FEW_SHARE,
+    WEEKLY,
     Estimates,
     SeriesFilter,
 )
-from streamdp.mechanisms.clip import DISTANCES, DOUBT, Clip
+from streamdp.mechanisms.clip import DISTANCES, Clip
 from streamdp.types import BoolArray, FloatArray, Grid, Json, SumQuery, TableQuery, Term
 
 Moment = Literal["sum", "mean", "variance"]
 
 FOR_DISTANCES = Fraction(1, 10)
 """Share of the price that buys the histogram of distances."""
-
-FOLLOWED = 0.3
-"""Part of the way to a released mean that the centre of a variance goes."""
 
 CHANGE = 0.05
 """Deviation of a mean's base from batch to batch, over the spread of the values."""
@@ -135,15 +138,36 @@ class MomentOf:
         )
         n = divisor(numbers)
         value, lower, upper, variance = self._raw(seen, asked, noisy, numbers)
-        base = self._base(seen, n)
-        series = SeriesFilter(keys, nonnegative=False, base=base, gaussian=gaussian)
-        filtered, found = series.step(
-            state.get("series"), value.tolist(), variance.tolist(), weekday
-        )
-        beside = np.array(noisy[1], dtype=np.float64) / n
-        following = self._following(seen, asked, found, beside, n)
-        after = {"count": counted, "series": filtered, "clip": following.stored()}
-        mean = np.clip(beside, -seen.reach, seen.reach)
+        after: Json = {"count": counted}
+        if self.moment == "sum":
+            series = SeriesFilter(
+                keys, nonnegative=False, base=self._base(seen, n), gaussian=gaussian
+            )
+            after["series"], found = series.step(
+                state.get("series"), value.tolist(), variance.tolist(), weekday
+            )
+            mean = np.clip(value / n, -seen.reach, seen.reach)
+        else:
+            series = SeriesFilter(
+                keys,
+                nonnegative=False,
+                base=self._base_of_mean(seen, n),
+                gaussian=gaussian,
+                weekly=WEEKLY,
+            )
+            kept = "series" if self.moment == "mean" else "mean"
+            after[kept], found = self._mean(
+                seen, asked, noisy, numbers, series, state.get(kept), weekday
+            )
+            mean = found.point - seen.centre
+        of_mean = found
+        if self.moment == "variance":
+            series = replace(series, base=self._base(seen, n))
+            after["series"], found = self._variance(
+                seen, asked, noisy, numbers, series, state.get("series"), weekday, of_mean
+            )
+        following = self._following(seen, asked, mean, n)
+        after["clip"] = following.stored()
         hidden = self._hidden(seen, numbers, mean)
         divided = self._divided(seen, numbers, found, mean)
         raw = (value, lower, upper)
@@ -237,6 +261,49 @@ class MomentOf:
         lower, upper = least - np.maximum(low**2, high**2), largest - nearest
         return square - mean**2, lower, upper, variance
 
+    def _mean(
+        self,
+        clip: Clip,
+        asked: Sequence[Asked],
+        noisy: Sequence[Sequence[int]],
+        numbers: Estimates,
+        series: SeriesFilter,
+        state: Json,
+        weekday: int | None,
+    ) -> tuple[Json, Estimates]:
+        """The next state of the filter of means of clipped values, and what is believed of them."""
+        n, most = divisor(numbers), float(clip.reach)
+        mean = np.clip(np.array(noisy[1], dtype=np.float64) / n, -most, most)
+        expected, doubt = series.expected(state, weekday)
+        own = asked[1].noise.variance / n**2
+        noise = noise_of_quotient(mean, expected - clip.centre, doubt, own, numbers, most)
+        return series.step(state, (clip.centre + mean).tolist(), noise.tolist(), weekday)
+
+    def _variance(
+        self,
+        clip: Clip,
+        asked: Sequence[Asked],
+        noisy: Sequence[Sequence[int]],
+        numbers: Estimates,
+        series: SeriesFilter,
+        state: Json,
+        weekday: int | None,
+        of_mean: Estimates,
+    ) -> tuple[Json, Estimates]:
+        """The same of variances: of squares, less the square of what is believed of the mean.
+
+        The square of a mean that is known up to v is larger by v than that of what is believed, and
+        the square of a noisy mean would be larger by all its noise.
+        """
+        n, most = divisor(numbers), float(clip.reach) ** 2
+        mean, v = of_mean.point - clip.centre, np.minimum(deviation(of_mean) ** 2, most)
+        squares = np.clip(np.array(noisy[2], dtype=np.float64) / n, -most, most)
+        expected, doubt = series.expected(state, weekday)
+        own = asked[2].noise.variance / n**2 + 4 * mean**2 * v + 2 * v**2
+        believed = np.clip(expected + mean**2 + v, 0.0, most)
+        noise = noise_of_quotient(squares, believed, doubt, own, numbers, most)
+        return series.step(state, (squares - mean**2 - v).tolist(), noise.tolist(), weekday)
+
     def _divided(
         self, clip: Clip, numbers: Estimates, found: Estimates, mean: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
@@ -284,39 +351,27 @@ class MomentOf:
         return off + moved**2, off + (0.0 if whole else squares)
 
     def _base(self, clip: Clip, n: FloatArray) -> FloatArray:
-        """Variance of the least change that is told apart, in cells; chance changes n records."""
+        """Variance of the least change that is told apart of a sum or a variance, in cells."""
         second = max(clip.second_moment(), 1.0)
         if self.moment == "sum":
             return n * second
-        if self.moment == "mean":
-            return (CHANGE**2 + 1.0 / n) * second
         return (CHANGE**2 + 2.0 / n) * second**2
 
+    def _base_of_mean(self, clip: Clip, n: FloatArray) -> FloatArray:
+        """The same of a mean; chance changes n records."""
+        return (CHANGE**2 + 1.0 / n) * max(clip.second_moment(), 1.0)
+
     def _following(
-        self,
-        clip: Clip,
-        asked: Sequence[Asked],
-        found: Estimates,
-        beside: FloatArray,
-        n: FloatArray,
+        self, clip: Clip, asked: Sequence[Asked], mean: FloatArray, n: FloatArray
     ) -> Clip:
         """The clip of the next batch, with the noise of the mean of one group.
 
-        The centre is what is believed of the mean of all groups; for a variance, whose series is
-        another, it goes a part of the way to the released mean, and all of it where that is no
-        noise. For a sum it stays 0, also where the column's bounds leave 0 out: what is summed are
-        values, not distances.
+        The centre is what is believed of the mean of all groups. For a sum it stays 0, also where
+        the column's bounds leave 0 out: what is summed are values, not distances.
         """
         centre = clip.centre
-        if self.moment == "mean":
-            centre = round(float(np.average(found.point, weights=n)))
-        if self.moment == "variance":
-            away = float(np.average(beside, weights=n))
-            seen = abs(away) > DOUBT * asked[1].noise.variance ** 0.5 * len(n) ** 0.5 / float(
-                n.sum()
-            )
-            centre += round(away if seen else FOLLOWED * away)
         if self.moment != "sum":
+            centre += round(float(np.average(mean, weights=n)))
             centre = min(max(centre, self.grid.lower), self.grid.upper)
         relative = asked[1].noise.variance ** 0.5 / asked[1].noise.sensitivity
         return clip.following(centre, relative / float(n.mean()))

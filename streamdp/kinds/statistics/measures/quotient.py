@@ -34,3 +34,32 @@ def quotient(
     low = np.minimum((total - reach) / few, (total - reach) / many)
     high = np.maximum((total + reach) / few, (total + reach) / many)
     return np.clip(low, least, most), np.clip(high, least, most)
+
+
+def noise_of_quotient(
+    value: FloatArray,
+    believed: FloatArray,
+    doubt: FloatArray,
+    own: FloatArray,
+    numbers: Estimates,
+    most: float,
+) -> FloatArray:
+    """Variance of the noise of a total over a number of records.
+
+    The error of the number grows with the quotient. It is taken by what was believed of it before:
+    by the noisy value itself, small values would pass for sure and large ones for doubtful, and
+    their mean would be too small.
+
+    Args:
+        value: The noisy quotient, for series that nothing is believed of yet.
+        believed: What was believed of it; NaN of new series.
+        doubt: Variance of that.
+        own: Variance of the noise of the total, over the square of the number.
+        numbers: Of records.
+        most: Size of the quotient.
+    """
+    square = np.where(np.isnan(believed), value**2, np.minimum(believed**2 + doubt, most**2))
+    noise: FloatArray = np.minimum(
+        own + square * (deviation(numbers) / divisor(numbers)) ** 2, most**2
+    )
+    return noise

@@ -11,7 +11,9 @@ so that a great change of truth is believed) and ρ noise (two normals that stan
 one for Gaussian noise).
 With F the variance of level + offset, U = λ·τ·b and S = F + U + ρ·R, the estimate of a component is
 f + (F + U)/S·(y - f). Models are weighted by evidence pooled over the series of a release, with a
-fixed share for all models; each series weighs them, λ and ρ once more by its own value. The levels
+fixed share that goes back to weights that prefer series that stay: where noise is large, models can
+hardly be told apart, and the first weights decide how much is averaged. Each series weighs models,
+λ and ρ once more by its own value. The levels
 of all are merged into one mean and variance after each step (Bar-Shalom's first order generalised
 pseudo-Bayes filter), so a state is sixteen numbers a series.
 
@@ -33,17 +35,23 @@ from streamdp.types import FloatArray, Json
 
 BoolArray = npt.NDArray[np.bool_]
 
-TRANSIENTS = (0.3, 3.0, 30.0, 300.0)
+TRANSIENTS = (0.003, 0.03, 0.3, 3.0, 30.0, 300.0)
 """τ: variance of a change that lasts one batch, in units of the base."""
 
 DRIFTS = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)
 """δ: variance by which a level moves from batch to batch, in units of the base."""
 
-SHARE = 0.02
-"""Weight that goes back to all models each step, over the root of the number of series."""
+OF_COUNTS, OF_MEANS = (0.2, 0.01), (1.0, 0.005)
+"""Logarithm of how much more a model weighs at first than that of the next larger transient or
+drift, and weight that goes back to first weights each step, over the root of the number of series.
+A table of counts has series that move beside many that do not."""
 
-COUNTS, MEANS = (0.75, 0.95), (0.5, 0.8)
+TRUSTED, ALONE = 0.75, 0.95
 """Gains of the filter above which a value is trusted more than it says, and alone."""
+
+STARTLING = 1.5
+"""Deviations of noise between estimate and value beyond which the interval reaches out to the
+value, and one deviation past it: a change that a release shows widens the interval at once."""
 
 UNLIKE = 0.5
 """Deviation of first counts of a table about their mean, as a part of it, at least: few noisy
@@ -60,8 +68,11 @@ MANY, SURE = 10.0, 4.0
 batch."""
 
 WEEKDAYS = 7
-OFFSET = 0.1
+OFFSET = 0.15
 """Spread of weekday offsets before any release, as a share of the level."""
+
+WEEKLY = 0.05
+"""The same of means and variances, as a variance in units of the base."""
 
 WIDTHS = (2.121, 1.96)
 """Half width of a 95 % interval in standard deviations: of Laplace's noise, and of Gaussian."""
@@ -84,6 +95,8 @@ NOISES = ((0.35, 0.606), (2.0, 0.394))
 NORMAL = ((1.0, 1.0),)
 """ρ and weights of Gaussian noise. Under the other noise's law its even spread would pass for
 changes of the truth."""
+
+_LARGER = np.add.outer(np.arange(len(TRANSIENTS)), np.arange(len(DRIFTS))).reshape(-1)
 
 _TAU, _DELTA = (grid.reshape(-1, 1, 1) for grid in np.meshgrid(TRANSIENTS, DRIFTS, indexing="ij"))
 
@@ -123,12 +136,15 @@ class SeriesFilter:
         nonnegative: Whether truths are counts: never negative, varying like their mean.
         base: Where they are no counts: the variance b, one for all or of each.
         gaussian: Whether the noise is Gaussian.
+        weekly: Where they are no counts: variance of weekday offsets before any release, in units
+            of the base.
     """
 
     keys: tuple[str, ...]
     nonnegative: bool = True
     base: FloatArray | float = 1.0
     gaussian: bool = False
+    weekly: float = 1.0
 
     def step(
         self, state: Json, values: Sequence[float], noise: Sequence[float], weekday: int | None
@@ -153,11 +169,13 @@ class SeriesFilter:
         known = drifted + spread + change * _TAU * base
         total, error = known + rho * r, y - level - offset
         evidence = np.log(weight / np.sqrt(total)) - 0.5 * error**2 / total
-        log_weights, own = _reweighted(before.log_weights, evidence, new)
+        share = OF_COUNTS[1] if self.nonnegative else OF_MEANS[1]
+        first = self._first_weights()
+        log_weights, own = _reweighted(before.log_weights, evidence, new, first, share)
         mean = level + offset + known / total * error
         point, belief = _merged(own, mean, known * rho * r / total)
         gain = (own * known / total).sum(axis=(0, 1))
-        moved_by = _trust(gain, COUNTS if self.nonnegative else MEANS) * (y - point)
+        moved_by = _trust(gain) * (y - point)
         moved, left = _merged(own, level + drifted / total * error, drifted * (1 - drifted / total))
         shifted, rest = _merged(own, offset + spread / total * error, spread * (1 - spread / total))
         moved_by = np.where(new, 0.0, moved_by)
@@ -173,7 +191,24 @@ class SeriesFilter:
             log_weights,
             new,
         )
-        return self._stored(after), self._estimates(point, belief, moved_by)
+        startling = ~new & (np.abs(y - point) > STARTLING * np.sqrt(r))
+        past = np.where(startling, y + np.sign(y - point) * np.sqrt(r), point)
+        return self._stored(after), self._estimates(point, belief, moved_by, past)
+
+    def expected(self, state: Json, weekday: int | None) -> tuple[FloatArray, FloatArray]:
+        """What was believed of a batch before it: points and variances; NaN where a series is new.
+
+        Args:
+            state: Before the batch.
+            weekday: Of the batch, 0 to 6; None if it has none.
+        """
+        kept: Mapping[str, Sequence[float]] = state.get("series", {}) if state else {}
+        unknown = [np.nan] * (2 + 2 * WEEKDAYS)
+        numbers = np.array([kept.get(key, unknown) for key in self.keys], dtype=np.float64)
+        if weekday is None:
+            return numbers[:, 0], numbers[:, 1]
+        offset, spread = numbers[:, 2 + weekday], numbers[:, 2 + WEEKDAYS + weekday]
+        return numbers[:, 0] + offset, numbers[:, 1] + spread
 
     def emptied(self, state: Json, found: Estimates, noise: Sequence[float]) -> BoolArray:
         """Which counts have fallen to next to none, though past batches had many.
@@ -190,6 +225,12 @@ class SeriesFilter:
         empty: BoolArray = told & fallen & (found.point < FALLEN * usual)
         return empty
 
+    def _first_weights(self) -> FloatArray:
+        """Logarithms of weights of the models before any release, shape (models,)."""
+        preferred = OF_COUNTS[0] if self.nonnegative else OF_MEANS[0]
+        weights = np.exp(-preferred * _LARGER)
+        return np.asarray(np.log(weights / weights.sum()))
+
     def _base(self, level: FloatArray, variance: FloatArray) -> FloatArray:
         """A level that is hardly known may be a deviation higher."""
         if not self.nonnegative:
@@ -198,16 +239,16 @@ class SeriesFilter:
         return counts
 
     def _estimates(
-        self, point: FloatArray, variance: FloatArray, moved_by: FloatArray
+        self, point: FloatArray, variance: FloatArray, moved_by: FloatArray, past: FloatArray
     ) -> Estimates:
-        """The estimate on its way to the value; the interval holds those of both.
+        """The estimate on its way to the value; the interval holds those of both, and `past`.
 
         Of a count the belief is a normal law cut off at 0, so that the interval is never narrower
         than it though the point lies below 0.
         """
         deviation, width = np.sqrt(variance), WIDTHS[self.gaussian]
-        lower = point + np.minimum(moved_by, 0.0) - width * deviation
-        upper = point + np.maximum(moved_by, 0.0) + width * deviation
+        lower = np.minimum(point + np.minimum(moved_by, 0.0) - width * deviation, past)
+        upper = np.maximum(point + np.maximum(moved_by, 0.0) + width * deviation, past)
         if self.nonnegative:
             upper = np.maximum(upper, _upper_of_positive(point, deviation))
         found = [point + moved_by, lower, upper]
@@ -222,7 +263,8 @@ class SeriesFilter:
         offsets = np.zeros((len(y), WEEKDAYS))
         spreads = np.repeat(((OFFSET * scale) ** 2)[:, None], WEEKDAYS, axis=1)
         if not self.nonnegative:
-            spreads = np.repeat(np.broadcast_to(self.base, level.shape)[:, None], WEEKDAYS, axis=1)
+            base = self.weekly * np.broadcast_to(self.base, level.shape)
+            spreads = np.repeat(base[:, None], WEEKDAYS, axis=1)
         for row, key in enumerate(self.keys):
             if not new[row]:
                 numbers = kept[key]
@@ -230,7 +272,7 @@ class SeriesFilter:
                 offsets[row], spreads[row] = numbers[2:9], numbers[9:16]
         models = len(_TAU)
         weights = state.get("weights", []) if state else []
-        log_weights = np.array(weights) if len(weights) == models else np.zeros(models)
+        log_weights = np.array(weights) if len(weights) == models else self._first_weights()
         return _State(level, variance, offsets, spreads, log_weights, new)
 
     def _first(self, y: FloatArray, r: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -274,14 +316,13 @@ def _upper_of_positive(mean: FloatArray, deviation: FloatArray) -> FloatArray:
     return upper
 
 
-def _trust(gain: FloatArray, between: tuple[float, float]) -> FloatArray:
+def _trust(gain: FloatArray) -> FloatArray:
     """Share of the way from the estimate to the value itself: all of it where noise is little.
 
     There smoothing can win next to nothing, and what clipping hides of great changes it would
     hide once more.
     """
-    none, all_of_it = between
-    trust: FloatArray = np.clip((gain - none) / (all_of_it - none), 0.0, 1.0)
+    trust: FloatArray = np.clip((gain - TRUSTED) / (ALONE - TRUSTED), 0.0, 1.0)
     return trust
 
 
@@ -289,6 +330,8 @@ def _reweighted(
     log_weights: FloatArray,
     evidence: FloatArray,
     new: BoolArray,
+    first: FloatArray,
+    share: float,
 ) -> tuple[FloatArray, FloatArray]:
     """Weights pooled over series, and each series' own.
 
@@ -296,6 +339,8 @@ def _reweighted(
         log_weights: Before, shape (models,).
         evidence: Of components λ, ρ of each model, shape (models, components, n).
         new: Series that have no state yet; their values are no evidence.
+        first: Logarithms of the first weights, shape (models,).
+        share: Of the weight that goes back to them, of one series.
 
     Returns:
         Logarithms of the pooled weights, and weights of the shape of the evidence.
@@ -305,8 +350,8 @@ def _reweighted(
     of_models = most + np.log(np.exp(evidence - most[:, None]).sum(axis=1))
     pooled = log_weights + np.where(new, 0.0, of_models).sum(axis=1)
     weights = np.exp(pooled - pooled.max())
-    share = SHARE / math.sqrt(count)
-    weights = (1.0 - share) * weights / weights.sum() + share / len(weights)
+    share /= math.sqrt(count)
+    weights = (1.0 - share) * weights / weights.sum() + share * np.exp(first)
     own = np.log(weights)[:, None, None] + evidence
     own = np.exp(own - own.max(axis=(0, 1)))
     return np.log(weights), own / own.sum(axis=(0, 1))
