@@ -55,9 +55,11 @@ LONG, MOST_LONG, MANY_CUTS = 100, 2, 9
 TAIL = 0.06**2
 """Variance of what lies beyond the usual outermost cuts, over that of a bridge: it is guessed."""
 
-CONTEXT, MOST_AT_ONCE, PIECE = 42, 62, 28
-"""Batches before and behind a period that tell of it, the longest that is solved for at once, and
-pieces of longer ones."""
+CONTEXT, MOST_AT_ONCE = 42, 62
+"""Batches before and behind a period that tell of it, and the longest that is solved for at once."""
+
+PIECE, NEXT_TO_PIECE = 28, 14
+"""Batches of the pieces of longer periods, and those before and behind that tell of a piece."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,11 +337,12 @@ def share(
         cells: At or below which.
     """
     places = np.array(sorted(weights))
-    around = _around(history, places)
-    mean, covariance = np.zeros(len(cells)), np.zeros((len(cells), len(cells)))
     pieces = -(-len(places) // PIECE) if len(places) > MOST_AT_ONCE else 1
+    context = CONTEXT if pieces == 1 else NEXT_TO_PIECE
+    around = _around(history, places, context)
+    mean, covariance = np.zeros(len(cells)), np.zeros((len(cells), len(cells)))
     for piece in np.array_split(places, pieces):
-        solved = history.solved(_around(history, piece), scales, around)
+        solved = history.solved(_around(history, piece, context), scales, around)
         weight = np.array([weights[int(place)] for place in piece])
         across = [weight @ each for each in history.among(scales, piece, solved.places)]
         among = [float(weight @ each @ weight) for each in history.among(scales, piece, piece)]
@@ -425,9 +428,8 @@ def _spread(history: History, solved: Solved) -> float:
     return float(moved.sum() / (solved.shares * (1.0 - solved.shares)).sum())
 
 
-def _around(history: History, places: IntArray) -> IntArray:
-    """Batches of a period and those before and behind it."""
-    context = CONTEXT if len(places) <= MOST_AT_ONCE else PIECE // 2
+def _around(history: History, places: IntArray, context: int) -> IntArray:
+    """Batches of a period and so many before and behind it."""
     first, last = max(int(places[0]) - context, 0), int(places[-1]) + 1 + context
     return np.arange(first, min(last, len(history.at)))
 

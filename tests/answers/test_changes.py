@@ -23,17 +23,18 @@ def compared(by: float, seed: int) -> tuple[float, float, float]:
     return found.changed, whole.changed, whole.change
 
 
-@pytest.mark.parametrize("pairs", [8, pytest.param(40, marks=pytest.mark.long)])
+@pytest.mark.parametrize("pairs", [4, pytest.param(40, marks=pytest.mark.long)])
 def test_no_change_is_called_one_seldom(pairs: int) -> None:
     """Of pairs of four weeks without a change few are above 95 in 100."""
     found = np.array([compared(0.0, seed)[:2] for seed in range(pairs)])
     assert (found > 0.95).mean(axis=0).max() <= 0.15
 
 
-def test_a_tenth_of_a_spread_is_found_and_measured() -> None:
+@pytest.mark.parametrize("pairs", [4, pytest.param(40, marks=pytest.mark.long)])
+def test_a_tenth_of_a_spread_is_found_and_measured(pairs: int) -> None:
     """Four weeks against four."""
-    found = np.array([compared(100.0, seed) for seed in range(8)])
-    assert (found[:, 1] > 0.95).sum() >= 7
+    found = np.array([compared(100.0, seed) for seed in range(pairs)])
+    assert (found[:, 1] > 0.95).mean() >= 0.85
     assert abs(found[:, 2].mean() - 100.0) < 20.0
 
 
