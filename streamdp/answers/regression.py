@@ -56,7 +56,7 @@ TAIL = 0.06**2
 """Variance of what lies beyond the usual outermost cuts, over that of a bridge: it is guessed."""
 
 CONTEXT, MOST_AT_ONCE = 42, 62
-"""Batches before and behind a period that tell of it, and the longest that is solved for at once."""
+"""Batches before and behind a period that tell of it, and the longest that is solved at once."""
 
 PIECE, NEXT_TO_PIECE = 28, 14
 """Batches of the pieces of longer periods, and those before and behind that tell of a piece."""
