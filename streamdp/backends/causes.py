@@ -54,7 +54,8 @@ CAUSES: dict[Cause, _Words] = {
     "authentication": _Words(
         AuthenticationError,
         "its server does not admit this user",
-        "look at user and password of engine.connection, and at whom the server admits from here",
+        "look at user, password and database of engine.connection, and at whom the server admits"
+        " from here",
     ),
     "permission": _Words(
         PermissionDeniedError,

@@ -95,6 +95,7 @@ class Rounds:
         self._error: BaseException | None = None
         self._told: set[tuple[str, Skipped]] = set()
         self._rolled = Rolled()
+        self._rested: dict[str, int] = {}
         self._current: Mapping[str, Task] = {}
         self.finished_at: int | None = None
         self.failure = ""
@@ -209,7 +210,13 @@ class Rounds:
                         self._unserved[name] = round_.at
 
         around = EngineContext(
-            self._store, self._entropy, self._clock, log, self._told, rolled=self._rolled
+            self._store,
+            self._entropy,
+            self._clock,
+            log,
+            self._told,
+            rolled=self._rolled,
+            rested=self._rested,
         )
         runner = Runner(around, {}, stop, woken, progress, posted=self._posted)
         with told_of_memory():

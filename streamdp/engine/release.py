@@ -44,6 +44,7 @@ class EngineContext:
         told: Inputs of each source that this process has logged as skipped.
         taught: By job, the newest learner that began and what measurements taught it.
         rolled: What this process knows of rollups.
+        rested: By task, until when it rests as this process has logged.
     """
 
     store: Store
@@ -53,6 +54,7 @@ class EngineContext:
     told: set[tuple[str, Skipped]] = field(default_factory=set)
     taught: dict[str, tuple[str, Json]] = field(default_factory=dict)
     rolled: Rolled = field(default_factory=Rolled)
+    rested: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

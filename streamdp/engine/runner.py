@@ -20,6 +20,7 @@ from streamdp.engine.protocols import HoldsRecords, Skips
 from streamdp.engine.release import EngineContext
 from streamdp.engine.rollups import roll
 from streamdp.errors import SourceError, StreamdpError, told_of_memory
+from streamdp.text import iso
 from streamdp.types import UNREADABLE, Batch, Sink, Source, jobs_read
 from streamdp.types.rests import rest_after, rest_after_deaths
 
@@ -288,13 +289,15 @@ class Runner:
         found = [store.burns_in_a_row(job.scope, job.name) for job in task.jobs]
         found.append(store.gates.losses_in_a_row(task.name))
         died = [store.deaths_in_a_row(job.scope, job.name) for job in task.jobs]
-        rests = any(abs(now - since) < rest_after(burns) for burns, since in found) or any(
-            abs(now - since) < rest_after_deaths(deaths, same) for deaths, same, since in died
-        )
-        if not self.patient or not rests:
+        rests = [(since, rest_after(burns)) for burns, since in found]
+        rests += [(since, rest_after_deaths(deaths, same)) for deaths, same, since in died]
+        until = max((at + rest for at, rest in rests if abs(now - at) < rest), default=None)
+        if not self.patient or until is None:
             return False
         outcomes.resting.append(task.name)
-        self.around.log("job.rests", job=task.name)
+        if self.around.rested.get(task.name) != until:
+            self.around.rested[task.name] = until
+            self.around.log("job.rests", job=task.name, until=iso(until))
         return True
 
 

@@ -244,7 +244,7 @@ def test_spark_ends_a_question_that_takes_too_long() -> None:
 
 
 def test_each_failure_of_postgres_has_its_own_words(server: str) -> None:
-    """A lock, missing rights, a time that is over, a user who is not admitted, nobody there."""
+    """A lock, missing rights, a time that is over, a stranger, a wrong name, nobody there."""
     import psycopg
 
     query = CellQuery("x", GRID)
@@ -255,6 +255,8 @@ def test_each_failure_of_postgres_has_its_own_words(server: str) -> None:
         other.execute("DROP ROLE nobody")
     with pytest.raises(AuthenticationError, match="does not admit this user"):
         PostgresBackend(f"{server} user=gone", Relation("slow")).check(query, BATCH)
+    with pytest.raises(SourceError, match="no such table or database"):
+        PostgresBackend(f"{server} dbname=gone", Relation("slow")).check(query, BATCH)
     with pytest.raises(UnreachableError):
         PostgresBackend("host=/nowhere", Relation("t"), sleep=_hurry).check(query, BATCH)
     with pytest.raises(MissingColumnError, match="no column 'z'"):
@@ -301,7 +303,7 @@ def test_a_server_that_stands_still_is_not_waited_for(
 def test_each_failure_of_mariadb_has_its_own_words(
     maria: MariaDBBackend, mariadb_server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A lock, missing rights, a time that is over, a user who is not admitted, nobody there."""
+    """A lock, missing rights, a time that is over, a stranger, a wrong name, nobody there."""
     query = CellQuery("x", GRID)
     where = Address.of(mariadb_server)
     with asked(mariadb_server) as server, server.cursor() as cursor:

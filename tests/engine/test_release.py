@@ -64,13 +64,19 @@ def test_a_source_that_fails_after_the_reservation_burns_the_charge(tmp_path: Pa
 
 
 def test_an_engine_that_fails_for_ever_burns_slowly(tmp_path: Path) -> None:
-    """Woken every minute for a day, a job whose engine is down tries a dozen times."""
+    """Woken every minute for a day, a job whose engine is down tries a dozen times.
+
+    The log says once a rest until when it lasts.
+    """
     world = World(tmp_path)
     world.backend.fails = True
     for _ in range(24 * 60):
         world.runner.round([world.job()])
         world.clock.seconds += 60
-    assert 5 <= world.count("SELECT count(*) FROM ledger WHERE purpose = 'burn'") <= 12
+    burns = world.count("SELECT count(*) FROM ledger WHERE purpose = 'burn'")
+    assert 5 <= burns <= 12
+    told = [fields["until"] for name, fields in world.log.events if name == "job.rests"]
+    assert len(told) == len(set(told)) == burns - 1
     world.backend.fails = False
     world.clock.seconds += LONGEST_REST
     assert world.runner.round([world.job()]).released >= 1

@@ -259,6 +259,8 @@ class PostgresBackend(ServerBackend["psycopg.Connection[Any]"]):
         said = str(error)
         if "FATAL" not in said:
             return "unreachable"
+        if 'database "' in said and "does not exist" in said:
+            return "table"
         words = ("authentication", "password", "pg_hba", "role ")
         return "authentication" if any(word in said for word in words) else "unreachable"
 
