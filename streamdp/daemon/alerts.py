@@ -33,6 +33,9 @@ IDENTITY_BITS = 96
 
 DAY = 86_400
 
+AN_HOUR_OF_ATTEMPTS = 11
+"""Attempts of one delivery within the first hour, as the outbox waits between them."""
+
 
 def watch_over(
     configuration: Configuration,
@@ -87,6 +90,7 @@ def conditions(
         "budget-low": _low(configuration, database, section),
         "burnt": _burnt(configuration, database, now),
         "dead-letter": _dead(database),
+        "undelivered": _undelivered(database, section.sink),
         "suspect": _suspect(configuration, database),
         "changed": iter(())
         if section.changed is None
@@ -196,6 +200,18 @@ def _suspect(configuration: Configuration, database: Database) -> Iterator[Alert
 def _dead(database: Database) -> Iterator[Alert]:
     for sink in sorted({str(row["sink"]) for row in owed_rows(database) if row["dead_at"]}):
         yield Alert("dead-letter", sink, "", "`streamdp outbox` lists what was not delivered")
+
+
+def _undelivered(database: Database, pager: str) -> Iterator[Alert]:
+    """Sinks that have refused one delivery for an hour; what tells of it cannot tell of itself."""
+    rows = database.execute(
+        "SELECT sink, reason FROM outbox WHERE delivered_at IS NULL AND dead_at IS NULL"
+        " AND attempts >= ? AND sink != ? ORDER BY seq DESC",
+        [AN_HOUR_OF_ATTEMPTS, pager],
+    )
+    for sink, reason in sorted(dict(rows.fetchall()).items()):
+        why = f"{reason}; it has taken nothing for an hour, and is tried again"
+        yield Alert("undelivered", sink, "", why)
 
 
 def _clock(configuration: Configuration, database: Database, now: int) -> Iterator[Alert]:

@@ -23,7 +23,7 @@ from tests.crash.home import CONFIG, Home
 from tests.worlds import EventLog, HandClock, ReplayedEntropy
 
 ALERTS = """
-alerts: {sink: pager, on: [stalled, unreadable, budget-low, burnt, dead-letter, clock],
+alerts: {sink: pager, on: [stalled, unreadable, budget-low, burnt, dead-letter, undelivered, clock],
          budget_below: 99.9%, stalled_after: 2d}
 """
 CHARGE = Charge({"type": "pure", "epsilon": "1/10"}, 100_000_000, 1)
@@ -174,6 +174,28 @@ def test_a_dead_letter_pages_and_a_page_that_fails_is_retried(home: Home, runnin
     clock.seconds += 60
     look(running)
     assert pages(home) == [("unreadable", "daily", "b")]
+
+
+def test_a_sink_that_takes_nothing_for_an_hour_pages(home: Home, running: Running) -> None:
+    """Once, long before its attempts are used up, and not for what was refused for minutes."""
+
+    class Down:
+        name = "file"
+
+        def deliver(self, release: Release) -> None:
+            raise SinkError("no answer")
+
+    found, _, clock, _ = running
+    found.runner.sinks = {**found.runner.sinks, "file": Down()}
+    found.runner.round([found.jobs["daily"]])
+    began, after = clock.now(), list[int]()
+    while clock.now() < began + 4 * 3600:
+        clock.seconds += 300
+        look(running)
+        told = [each for each in pages(home) if each[0] == "undelivered"]
+        after += [clock.now() - began] * (len(told) - len(after))
+    assert told == [("undelivered", "file", "")]
+    assert 3000 < after[0] < 6000
 
 
 def test_a_clock_that_goes_back_pages(home: Home, running: Running) -> None:

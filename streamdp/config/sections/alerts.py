@@ -16,6 +16,7 @@ AlertEvent = Literal[
     "budget-low",
     "burnt",
     "dead-letter",
+    "undelivered",
     "clock",
     "backup",
     "late",
@@ -24,8 +25,8 @@ AlertEvent = Literal[
     "changed",
 ]
 EVENTS: tuple[AlertEvent, ...] = (
-    *("stalled", "unreadable", "budget-low", "burnt", "dead-letter", "clock", "backup"),
-    *("late", "store", "suspect", "changed"),
+    *("stalled", "unreadable", "budget-low", "burnt", "dead-letter", "undelivered", "clock"),
+    *("backup", "late", "store", "suspect", "changed"),
 )
 
 
@@ -65,7 +66,8 @@ class Alerts(Section):
         description="Kinds of events: `stalled` (no batch for long), `unreadable` (a batch or a"
         " source cannot be read), `budget-low`, `burnt` (a charge without a release, even if its"
         " batch was released afterwards),"
-        " `dead-letter`, `clock`, `backup` (no copy of the store for twice as long as there"
+        " `dead-letter`, `undelivered` (a sink has taken nothing for an hour, and is tried again),"
+        " `clock`, `backup` (no copy of the store for twice as long as there"
         " should be), `late` (a job has missed a turn of its schedule: a question is slow or"
         " hangs), `store` (the store or its anchor cannot be written; sent past the outbox),"
         " `suspect` (the newest release of a job has hardly any records, a value at a bound, or a"
