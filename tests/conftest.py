@@ -5,6 +5,36 @@ from pathlib import Path
 
 import pytest
 
+QUICK = (
+    *("types/", "config/", "priors/", "log/", "privacy/accounting/", "privacy/noise/"),
+    "privacy/quantiles/test_enumeration.py",
+    *(f"store/test_{name}.py" for name in ("ledger", "archive", "anchor", "runs", "delta")),
+    *(f"store/test_{name}.py" for name in ("rho_caps", "views", "release_rows", "upgrade")),
+    *(f"engine/test_{name}.py" for name in ("release", "deliver", "gate", "turns", "restarts")),
+    "cli/test_commands.py::test_plan_says_what_run_then_spends",
+    "cli/test_commands.py::test_releases_in_every_form",
+    "test_architecture.py",
+)
+"""What `pytest -m quick` runs, below this folder: costs and draws enumerated, the ledger, the order
+of a release, the configuration, one run from end to end. Without Spark and long profiles."""
+
+HERE = Path(__file__).parent
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Look for quick tests where they are: all others take as long to find as these to run."""
+    whole = config.args_source == pytest.Config.ArgsSource.TESTPATHS
+    if whole and config.option.markexpr == "quick":
+        config.args[:] = [str(HERE / each) for each in QUICK]
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark what is quick."""
+    name = item.nodeid.removeprefix(f"{HERE.name}/")
+    slow = "spark" in name.lower() or item.get_closest_marker("long")
+    if name.startswith(QUICK) and not slow:
+        item.add_marker("quick")
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:

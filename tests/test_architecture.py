@@ -29,7 +29,7 @@ BELOW = {
     "kinds": {
         *("types", "errors", "privacy", "priors", "mechanisms", "learning", "config", "registry"),
     },
-    "gates": {"types", "errors", "privacy", "priors", "mechanisms", "config", "registry"},
+    "gates": {"types", "errors", "privacy", "priors", "mechanisms", "config", "registry", "kinds"},
     "answers": {"types", "errors", "privacy", "mechanisms", "zones"},
     "simulation": {
         *("types", "errors", "privacy", "priors", "mechanisms", "learning", "kinds", "gates"),
@@ -44,8 +44,8 @@ BELOW = {
         *("types", "errors", "database", "disk", "privacy", "text", "objects", "config"),
         *("registry", "extras"),
     },
-    "store": {"types", "errors", "database", "disk", "privacy", "__init__"},
-    "log": {"types", "errors", "disk", "text"},
+    "store": {"types", "errors", "database", "disk", "privacy", "config", "objects", "__init__"},
+    "log": {"types", "errors", "disk", "text", "config"},
     "engine": {"types", "errors", "text", "answers"},
     "config": {
         "disk",
@@ -59,6 +59,8 @@ BELOW = {
         "gates",
         "sinks",
         "sources",
+        "store",
+        "log",
         "zones",
         "text",
     },
@@ -82,7 +84,7 @@ BELOW = {
     "demo": set(),
     "library": {
         *("types", "errors", "text", "privacy", "store", "sinks", "engine", "config", "wiring"),
-        *("database", "reports", "answers", "backends"),
+        *("database", "reports", "answers", "backends", "kinds"),
     },
 }
 """What each room may import; rooms that are not listed here stand above all of these."""

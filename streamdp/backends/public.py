@@ -1,12 +1,14 @@
-"""Public tables, read as they are: what priors may start from and depend on."""
+"""Public tables and files, read as they are: what priors may start from and depend on."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from streamdp.backends.sql.words import quoted
+from streamdp.config.base.formats import file_format, format_of
 from streamdp.errors import SourceError
+from streamdp.types import Batch, CellCounts, CellQuery, Format
 
 
 def read_public(
@@ -37,3 +39,25 @@ def read_public(
         str(name): tuple(math.nan if number is None else float(number) for number in numbers)
         for name, *numbers in rows
     }
+
+
+class PublicFiles:
+    """Reads public files with the embedded engine."""
+
+    def counts(self, path: str, format: Format | None, query: CellQuery) -> CellCounts:
+        """Rows of a file by cell."""
+        from streamdp.backends.duckdb.engine import DuckDBBackend
+
+        whole, form = Batch("public", path), format_of(path, format)
+        typed = query.expression is not None or form in ("parquet", "arrow")
+        types = {} if typed else {query.column: "number"}
+        backend = DuckDBBackend(path, form, None, types=types)
+        backend.check(query, whole)
+        found: CellCounts = backend.answer(query, whole)
+        return found
+
+    def numbers(
+        self, path: str, format: Format | None, key: str, columns: Sequence[str]
+    ) -> Mapping[str, tuple[float, ...]]:
+        """Numbers of each key of a table."""
+        return read_public(path, format or file_format(path) or "csv", key, columns)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -12,17 +12,18 @@ from streamdp.config.base.by_kind import ByKind
 from streamdp.config.base.releases import Name, ReleaseSection
 from streamdp.config.base.schedules import Schedule
 from streamdp.config.base.section import Section
-from streamdp.config.base.values import PositiveDuration, Size
 from streamdp.config.sections.alerts import Alerts
-from streamdp.config.sections.backup import Backup
 from streamdp.config.sections.caps import CapsSection
 from streamdp.config.sections.reports import ReportSection
 from streamdp.config.sections.units import Unit
 from streamdp.config.sections.web import Web
 from streamdp.gates.section import Gate
 from streamdp.kinds.registry import KINDS
+from streamdp.log.section import Log
+from streamdp.privacy.filters import Caps
 from streamdp.sinks.section import AnySink
 from streamdp.sources.section import SourceSection
+from streamdp.store.section import Backup, Store
 from streamdp.types import Json
 
 
@@ -33,28 +34,6 @@ def _section_of_kind(name: str) -> type[ReleaseSection] | None:
 
 Release = Annotated[ReleaseSection, ByKind("release", KINDS.names, _section_of_kind)]
 """The section of a release, of whatever kind it says."""
-
-
-class Store(Section):
-    """Where budget, releases and learned states are kept."""
-
-    path: Path = Field(
-        description="SQLite file with budget, releases and learned states. Relative to the"
-        " configuration.",
-        examples=["streamdp.db"],
-    )
-    anchor: Path | None = Field(
-        default=None,
-        description="Append-only file that detects a store restored from a backup. Keep it on"
-        " another volume. Default: the store's path with `.anchor` appended.",
-        examples=["/mnt/other/streamdp.anchor"],
-    )
-    max_clock_step: PositiveDuration = Field(
-        default=30 * 86_400,
-        description="Longest jump of the clock ahead of the last time in the store, as a duration."
-        " Beyond it no window is sealed until someone has looked. Default 30d.",
-        examples=["30d"],
-    )
 
 
 class Privacy(Section):
@@ -79,47 +58,6 @@ class Privacy(Section):
         default=False,
         strict=True,
         description="Admit an epsilon above 20, which protects next to nothing. Default false.",
-    )
-
-
-class Rotation(Section):
-    """When a log file is closed and how many are kept."""
-
-    size: Size = Field(
-        default=10_000_000,
-        description="Size at which the log file is closed, in B, kB, MB or GB. Default 10 MB.",
-        examples=["10 MB"],
-    )
-    keep: int = Field(
-        default=5,
-        ge=1,
-        le=1000,
-        strict=True,
-        description="Number of closed log files that are kept. Default 5.",
-    )
-
-
-class Log(Section):
-    """The log: JSON lines in a file, readable lines on the terminal."""
-
-    path: Path | None = Field(
-        default=None,
-        description="File for the log in JSON lines, relative to the configuration. Default: no"
-        " file.",
-        examples=["streamdp.log"],
-    )
-    level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="Least severe level that is logged. Default `info`."
-    )
-    stderr: Literal["text", "json", "off"] = Field(
-        default="text",
-        description="What the daemon writes to standard error: readable lines (`text`), JSON lines"
-        " (`json`, for containers), or nothing (`off`). Default `text`.",
-    )
-    rotate: Rotation = Field(
-        default=Rotation(),
-        description="When the log file is closed, and how many closed files are kept.",
-        examples=[{"size": "10 MB", "keep": 5}],
     )
 
 
@@ -215,6 +153,28 @@ class Configuration(Section):
     def tasks(self) -> list[str]:
         """Everything with a schedule: all releases, and the gates that let nothing release."""
         return [*self.releases, *(name for name, gate in self.gates.items() if not gate.release)]
+
+    def caps_of(self, source: str) -> Caps:
+        """Caps of a source; of a growing one each is for life, as records recur in all batches."""
+        caps = self.privacy.caps.caps()
+        if not self.sources[source].is_growing():
+            return caps
+        windows = tuple(replace(limit, batches=None, seconds=None) for limit in caps.windows)
+        lifetime = min(caps.batch_nano, caps.lifetime_nano)
+        return replace(caps, lifetime_nano=lifetime, windows=windows)
+
+    def terms(self) -> dict[str, tuple[Caps, dict[str, str]]]:
+        """Terms that every source's budget is bound to at its first use."""
+        said = {"unit": str(self.privacy.unit), "neighbours": self.privacy.neighbours}
+        return {
+            name: (self.caps_of(name), said | section.growth())
+            for name, section in self.sources.items()
+        }
+
+    def data(self) -> dict[str, Json]:
+        """Identity of every source's data, with its time and unit columns."""
+        who = self.privacy.unit.column
+        return {name: section.identity(who) for name, section in self.sources.items()}
 
     def schedule_of(self, task: str) -> Schedule:
         """When a task wakes."""

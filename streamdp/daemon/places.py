@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from streamdp.config.sections.backup import Backup
 from streamdp.database import Database
 from streamdp.errors import SourceError, StoreError
 from streamdp.objects.address import is_address, parsed
@@ -24,6 +23,7 @@ from streamdp.store.backup import (
     newest_at,
     superfluous,
 )
+from streamdp.store.section import Backup
 from streamdp.store.verified_open import verify_copy
 from streamdp.types import File
 

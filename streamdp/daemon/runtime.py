@@ -167,7 +167,7 @@ def runtime(
                 copying = Copying(configuration, store.database, log)
                 running = Runtime(store, runner, wired.tasks, pid, copying=copying)
                 running.beat(clock, log)
-                if pid is not None and on_one_volume(*wiring.store_paths(configuration)):
+                if pid is not None and on_one_volume(*configuration.store.paths()):
                     log("anchor.on-one-volume")
                 wiring.declare(configuration, store, clock.now(), log)
                 runner.stop, runner.progress = stop, _living(running, clock, log, progress)

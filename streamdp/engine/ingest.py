@@ -174,7 +174,7 @@ def _altered(batch: Batch) -> AlteredBatchError:
 def _require_one_cut(source: str, known: Mapping[str, Window], batches: Iterable[Batch]) -> None:
     """Refuse batches that overlap with earlier ones: their records would pay from two caps.
 
-    Growing batches, which all begin where the first does, pay from one cap (`wiring.declare`).
+    Growing batches, which all begin where the first does, pay from one cap (see `caps_of`).
     """
     cut = {**known, **{batch.key: (batch.start, batch.end) for batch in batches}}
     windows = sorted((start, end) for start, end in cut.values() if start is not None)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from streamdp.errors import InternalError
 from streamdp.registry import Registry
 
 if TYPE_CHECKING:
+    from streamdp.config.base.releases import ReleaseSection
     from streamdp.kinds.spec import KindSpec
 
 OWN = {
@@ -29,3 +31,11 @@ def _spec(name: str, offer: Any) -> KindSpec | None:
 KINDS: Registry[KindSpec] = Registry("streamdp.kinds", "release kind", OWN, _spec)
 
 names, find, all_kinds, forget = KINDS.names, KINDS.find, KINDS.all, KINDS.forget
+
+
+def spec_of(section: ReleaseSection) -> KindSpec:
+    """Specification of the kind of a section that was loaded."""
+    spec = find(section.kind)
+    if spec is None:
+        raise InternalError(f"there is no release kind {section.kind!r}")
+    return spec

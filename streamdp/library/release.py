@@ -9,6 +9,7 @@ from streamdp import wiring
 from streamdp.engine.fallbacks import following, planned
 from streamdp.engine.release import new_release_id, redact_errors
 from streamdp.errors import ConfigurationError
+from streamdp.kinds.charging import UnitCharging
 from streamdp.library.arguments import NAME, SOURCE, configured
 from streamdp.library.ledger import Amount, Ledger
 from streamdp.library.table import Table, table_of
@@ -151,7 +152,7 @@ def draw_release(
     """Release, with the entropy passed in; see `release`."""
     configuration = configured(options, ledger.privacy)
     kind = wiring.release_kind(configuration, NAME)
-    charging = wiring.charging(ledger.privacy.unit)
+    charging = UnitCharging(ledger.privacy.unit.bound())
     learned, here = _learned(kind, previous), Batch(SOURCE, batch)
     with redact_errors(entropy):
         learned, plan, _ = planned(kind, learned, here)

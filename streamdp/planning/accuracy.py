@@ -80,6 +80,7 @@ class Simulations:
     def _kind(self, job: str) -> Any:
         """The kind of one group, with the records that were counted."""
         from streamdp import wiring
+        from streamdp.kinds.configured import counted
         from streamdp.store.archive import last_release
 
         of = self._configuration
@@ -91,21 +92,19 @@ class Simulations:
         if section.rows_from is None or self._database is None:
             return kind
         released = last_release(self._database, section.rows_from.job)
-        return wiring.counted(of, job, kind, released)
+        return counted(of.releases[job], of.releases, kind, released)
 
     def _simulation(self, job: str, kind: Any) -> Simulates | None:
         """How the figures of a job are simulated; None if they are not."""
-        from streamdp import wiring
+        from streamdp.kinds.registry import spec_of
         from streamdp.kinds.spec import Simulates
 
-        accuracy = wiring.spec_of(self._configuration.releases[job]).accuracy
+        accuracy = spec_of(self._configuration.releases[job]).accuracy
         return accuracy if isinstance(accuracy, Simulates) and accuracy.simulates(kind) else None
 
     def _with_cap(self, job: str, price: Price) -> str:
         """A price for a unit, and a word where the batch cap forbids it."""
-        from streamdp import wiring
-
-        caps = wiring.caps_of(self._configuration, self._configuration.releases[job].source)
+        caps = self._configuration.caps_of(self._configuration.releases[job].source)
         shown = f"{float(price.amount):g}"
         if caps.measure == price.measure and price.amount * NANO > caps.batch_nano:
             return f"{shown}, above the batch cap of {caps.batch_nano / NANO:g}"
@@ -113,10 +112,10 @@ class Simulations:
 
     def _row(self, job: str, kind: Any) -> dict[str, Json]:
         """Expected errors, and the price for a wanted one."""
-        from streamdp import wiring
+        from streamdp.kinds.registry import spec_of
 
         section, rows = self._configuration.releases[job], self._configuration.privacy.unit.rows
-        accuracy = wiring.spec_of(section).accuracy
+        accuracy = spec_of(section).accuracy
         if accuracy is None:
             return {}
         expected: Mapping[str, Json] = accuracy.expected(kind)
@@ -133,11 +132,11 @@ class Simulations:
 
     def _prices_in_unit(self, job: str, kind: Any, error: float) -> dict[str, Json]:
         """Prices at which each part of a release is so near, and the word of a cap."""
-        from streamdp import wiring
+        from streamdp.kinds.registry import spec_of
         from streamdp.kinds.spec import InUnit
 
         section, rows = self._configuration.releases[job], self._configuration.privacy.unit.rows
-        accuracy = wiring.spec_of(section).accuracy
+        accuracy = spec_of(section).accuracy
         if not isinstance(accuracy, InUnit):
             return {}
         return {

@@ -62,9 +62,10 @@ def rows_of_bounds(
 def _errors(configuration: Configuration, job: str, bound: int) -> dict[str, Json]:
     """Expected errors of a first release, at the configured price."""
     from streamdp import wiring
+    from streamdp.kinds.registry import spec_of
 
     section = configuration.releases[job]
-    accuracy = wiring.spec_of(section).accuracy
+    accuracy = spec_of(section).accuracy
     if accuracy is None:
         return {}
     dialect = configuration.sources[section.source].engine.dialect
@@ -76,11 +77,11 @@ def _told(
     configuration: Configuration, database: Database | None, source: str
 ) -> tuple[Mapping[int, LeftOut], str | None]:
     """What each bound leaves out, by the newest release of a source that tells it, and its job."""
-    from streamdp import wiring
+    from streamdp.kinds.registry import spec_of
     from streamdp.store.archive import last_release
 
     for job, section in configuration.releases.items():
-        read = wiring.spec_of(section).left_out
+        read = spec_of(section).left_out
         if section.source != source or read is None or database is None:
             continue
         released = last_release(database, job)

@@ -64,12 +64,11 @@ def copy_with_caps(
     configuration: Configuration, database: Database | None, batches: Listing, now: int
 ) -> Database:
     """A copy to try charges on, under the caps that a start would set, with all that is there."""
-    from streamdp import wiring
     from streamdp.store.ledger.dry_run import add_batches, copy_of, lower_caps
 
     copy = copy_of(database)
     for name in configuration.sources:
-        lower_caps(copy, name, wiring.caps_of(configuration, name), now)
+        lower_caps(copy, name, configuration.caps_of(name), now)
         add_batches(copy, batches(name, now), now)
     return copy
 

@@ -17,6 +17,8 @@ from streamdp.backends.duckdb.section import DuckDBEngine
 from streamdp.config.base.formats import file_format
 from streamdp.errors import ConfigurationError
 from streamdp.kinds import registry
+from streamdp.kinds.charging import UnitCharging
+from streamdp.kinds.registry import spec_of
 from streamdp.kinds.study import Stream, Study
 from streamdp.planning.forecasts import Past, jobs_read_by, past_of_batches, told
 from streamdp.planning.names import require_name
@@ -71,7 +73,7 @@ def study_of(section: ReleaseSection) -> Study:
     Raises:
         ConfigurationError: Its kind cannot be.
     """
-    made = wiring.spec_of(section).study
+    made = spec_of(section).study
     if made is None:
         known = ", ".join(spec.name for spec in registry.all_kinds() if spec.study is not None)
         raise ConfigurationError(
@@ -173,7 +175,7 @@ def _table(
     group = _group(section, scene.group)
     dialect, zone = source.engine.dialect, source.zone
     kind = wiring.kind(section, privacy.neighbours, privacy.unit.rows, dialect, zone)
-    charging = wiring.charging(privacy.unit)
+    charging = UnitCharging(privacy.unit.bound())
     question = study.question(kind, batches[0]) if batches else None
 
     def asked(batch: Batch) -> Query:
@@ -204,7 +206,7 @@ def _found(
         ConfigurationError: The group was not found, or none was named of several.
     """
     finding = configuration.releases[named.job]
-    read = wiring.spec_of(finding).groups
+    read = spec_of(finding).groups
     assert read is not None, "checked when the configuration was loaded"  # noqa: S101
     at = {key: read(finding, named, rows.get(named.job, ())) for key, rows in past.items()}
     every = {",".join(group): group for found in at.values() for group in found}
@@ -302,7 +304,7 @@ def _read_from(
 
 def _numbers(typed: Iterable[ReleaseSection]) -> set[str]:
     """Columns that hold numbers, of releases that can be simulated."""
-    made = [(each, wiring.spec_of(each).study) for each in typed]
+    made = [(each, spec_of(each).study) for each in typed]
     return {name for each, study in made if study is not None for name in study().numbers(each)}
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from streamdp import wiring
 from streamdp.errors import ConfigurationError, WaitingError
+from streamdp.kinds.charging import UnitCharging
 from streamdp.kinds.grouped import rows_of
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.types import Backend, Batch, ReadsReleases, ReleaseKind, Row, due_together, jobs_read
@@ -55,7 +56,7 @@ def past_of_batches(
     sources = {**configuration.sources, name: source}
     kinds = _with_those_they_read(configuration.model_copy(update={"sources": sources}), jobs)
     _require_one_source(configuration, kinds, name)
-    entropy, charging = PublicEntropy("forecasts"), wiring.charging(configuration.privacy.unit)
+    entropy, charging = PublicEntropy("forecasts"), UnitCharging(configuration.privacy.unit.bound())
     states = {job: kind.init() for job, kind in kinds.items()}
     due = {
         job: {each.key: each for each in due_together(batches, (), together)}

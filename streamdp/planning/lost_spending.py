@@ -126,9 +126,7 @@ def _delta(
 
 def _highest_caps(configuration: Configuration, database: Database, scope: str) -> Caps:
     """Caps that were in force at some time, as far as ledger and configuration tell."""
-    from streamdp import wiring
-
-    said = wiring.caps_of(configuration, scope) if scope in configuration.sources else None
+    said = configuration.caps_of(scope) if scope in configuration.sources else None
     if declaration_of(database, scope) is None:
         assert said is not None  # noqa: S101  each scope is configured or in the ledger
         return said

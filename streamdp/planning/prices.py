@@ -37,9 +37,10 @@ class Prices:
 
     def _charge(self, task: str, batch: Batch) -> Charge:
         from streamdp import wiring
+        from streamdp.kinds.charging import UnitCharging
 
         if task in self._configuration.all_gates():
             return wiring.gate_kind(task, self._configuration).charge()
         kind = self.kind(task)
         plan = kind.plan(kind.init(), batch)
-        return wiring.charging(self._configuration.privacy.unit).charge(plan)
+        return UnitCharging(self._configuration.privacy.unit.bound()).charge(plan)

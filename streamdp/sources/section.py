@@ -5,6 +5,8 @@ from __future__ import annotations
 import glob
 import os
 import re
+from collections.abc import Callable
+from functools import cache, partial
 from importlib.resources import files
 from typing import Annotated, Any, Literal
 
@@ -218,6 +220,14 @@ class SourceSection(Section):
     def is_growing(self) -> bool:
         """Whether a record is in all batches from its own on."""
         return isinstance(self.batches, Windows) and self.batches.growing
+
+    def growth(self) -> dict[str, str]:
+        """How the batches of a growing source are cut; overlap does not tell two cuts apart."""
+        cut = self.batches
+        if not isinstance(cut, Windows) or not cut.growing:
+            return {}
+        zone = "" if cut.timezone == "UTC" else f" in {cut.timezone}"
+        return {"growth": f"by {cut.every} s from {cut.start}{zone}"}
 
     def source(self, name: str) -> Source:
         """Make the source of a name: windows of time, files, or partitions; nothing is opened.
@@ -457,3 +467,8 @@ class SourceSection(Section):
 def same_data(one: Json, other: Json, ids: Ids = file_ids) -> bool:
     """Whether two identities of sources can be of the same file or table."""
     return same_records(one["path"], other["path"], ids)
+
+
+def overlap() -> Callable[[Json, Json], bool]:
+    """`same_data`, which looks at each file once."""
+    return partial(same_data, ids=cache(file_ids))

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from streamdp import wiring
+from streamdp.backends.public import PublicFiles
 from streamdp.config import load
 from streamdp.engine.job import Job
 from streamdp.kinds.quantiles.kind import Quantiles
@@ -25,7 +26,6 @@ from streamdp.kinds.quantiles.prior_section import Guess
 from streamdp.kinds.quantiles.priors import shapes
 from streamdp.kinds.quantiles.section import QuantilesSection
 from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES
-from streamdp.wiring.kinds import PublicFiles
 from tests.benchmarks.daemon import CONFIG, release_errors
 from tests.benchmarks.report import Row, main
 

@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from streamdp import wiring
 from streamdp.config import load
 from streamdp.daemon.clock import SystemClock
 from streamdp.daemon.runtime import runtime
@@ -83,7 +82,7 @@ def _measured(place: Path, body: str, end: str) -> Row:
         replay = time.process_time() - begun
         stages = sum(len(each.measurements) for each in store.measured("it"))
         assert learned is not None
-    path, _ = wiring.store_paths(configuration)
+    path, _ = configuration.store.paths()
     with closing(sqlite3.connect(path)) as raw:
         (payload,) = raw.execute(
             "SELECT sum(length(cells) + length(numbers) + coalesce(length(given), 0))"

@@ -19,7 +19,6 @@ from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
-from streamdp import wiring
 from streamdp.config import load
 from streamdp.daemon.clock import SystemClock
 from streamdp.daemon.runtime import runtime
@@ -84,7 +83,7 @@ def _measured(kind: str, releases: int) -> Row:
             configuration, OperatingSystemEntropy(), SystemClock(), lambda *_, **__: None
         ) as running:
             running.runner.round(list(running.jobs.values()))
-        path, anchor = wiring.store_paths(configuration)
+        path, anchor = configuration.store.paths()
         store = SqliteStore.open(path, 0, anchor)
         _repeat(store, releases)
         store.close()

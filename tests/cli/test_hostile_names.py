@@ -11,8 +11,7 @@ from click.testing import CliRunner
 
 from streamdp.cli import cli
 from streamdp.cli.output import print_rows
-from streamdp.log import configure
-from streamdp.log.setup import close
+from streamdp.log.setup import close, configure
 
 NAMES = ["x[/y].parquet", "[red]r.csv", "a\tb.csv", "a\nb.csv", "\x1b[31mred.csv", "\udcff.csv"]
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from streamdp.backends.duckdb.instance import Instance
 from streamdp.cli import cli
-from streamdp.wiring import kinds
+from streamdp.kinds import configured
 
 JOBS = 7
 
@@ -36,7 +36,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.chdir(tmp_path)
     Path("config.yaml").write_text(HEAD + "".join(JOB.format(number=n) for n in range(JOBS)))
     found: list[str] = []
-    kind, start = kinds.kind, Instance._start
+    kind, start = configured.kind, Instance._start
 
     def counted(section: Any, *rest: Any) -> Any:
         found.append("kind")
@@ -46,7 +46,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         found.append("engine")
         return start(self)
 
-    monkeypatch.setattr(kinds, "kind", counted)
+    monkeypatch.setattr(configured, "kind", counted)
     monkeypatch.setattr(Instance, "_start", started)
     return found
 

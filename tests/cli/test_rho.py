@@ -15,7 +15,6 @@ import streamdp
 from streamdp.cli import cli
 from streamdp.config import load
 from streamdp.log.setup import close
-from streamdp.wiring import caps_of
 from tests.web.addresses import page_of
 
 CONFIG = """\
@@ -192,7 +191,7 @@ def test_caps_in_rho_of_a_growing_source_stay_in_rho(tmp_path: Path) -> None:
     """Taken for epsilon they would admit 20 where that costs 50; `cap` finds nothing to change."""
     growing = CONFIG.replace("end: 2013-01-06", "end: 2013-01-06, growing: true")
     (tmp_path / "config.yaml").write_text(growing)
-    caps = caps_of(load(tmp_path / "config.yaml"), "flights")
+    caps = load(tmp_path / "config.yaml").caps_of("flights")
     assert caps.measure == "rho"
     assert caps.lifetime_nano == caps.batch_nano == 20_000_000
     with pytest.MonkeyPatch.context() as patch:

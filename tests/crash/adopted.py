@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import closing
 
-from streamdp import wiring
 from streamdp.config import Configuration
 from streamdp.planning.lost_spending import bounds
 from streamdp.store.anchor.lost import Bound, adopt, require_lost
@@ -19,12 +18,12 @@ def adopted(
     configuration: Configuration, about: Json, now: int, stated: Mapping[str, int] | None = None
 ) -> dict[str, Bound]:
     """Charge bounds, of which some are stated in nano units; no file was removed meanwhile."""
-    path, anchor = wiring.store_paths(configuration)
+    path, anchor = configuration.store.paths()
     require_lost(path, anchor)
     with closing(connect(path, create=False)) as database:
         migrate(database, now)
     with closing(open_to_read(path)) as database:
         found = bounds(configuration, database, now, stated or {}, kept=True)
-    terms, data = wiring.terms(configuration), wiring.data(configuration)
+    terms, data = configuration.terms(), configuration.data()
     adopt(path, anchor, found, terms, data, about, now)
     return found

@@ -15,7 +15,6 @@ from typing import Self
 
 import numpy as np
 
-from streamdp import wiring
 from streamdp.config import Configuration, load
 from streamdp.daemon.runtime import runtime
 from streamdp.engine.attempts import Outcomes, Task
@@ -165,7 +164,7 @@ class Home:
             rounds: Like the daemon, it survives a store that fails in any round but its last.
         """
         configuration = self.configuration()
-        log = wiring.start_log(configuration, console=False)
+        log = configuration.log.start(console=False)
         try:
             with runtime(configuration, ReplayedEntropy(seed), self.clock, log) as running:
                 jobs = list(running.jobs.values())

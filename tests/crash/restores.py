@@ -22,7 +22,6 @@ from unittest import mock
 
 import yaml
 
-from streamdp import wiring
 from streamdp.database import Database
 from streamdp.engine import attempts
 from streamdp.engine.gate import Gate, Gatekeeper
@@ -222,10 +221,10 @@ class Trial:
         home = self.home
         configuration = home.configuration()
         paths = home.store, home.path / "vault" / "anchor"
-        now, terms = home.clock.now(), wiring.terms(configuration)
+        now, terms = home.clock.now(), configuration.terms()
         ways: tuple[Callable[[], object], ...] = (
             lambda: adopted(configuration, ABOUT, now),
-            lambda: reconcile(*paths, terms, wiring.data(configuration), ABOUT, now),
+            lambda: reconcile(*paths, terms, configuration.data(), ABOUT, now),
         )
         for way in ways:
             with suppress(StreamdpError):

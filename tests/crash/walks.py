@@ -15,7 +15,6 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from streamdp import wiring
 from streamdp.errors import IntegrityError, StreamdpError
 from streamdp.privacy.filters import Caps
 from streamdp.store.anchor.reconcile import reconcile
@@ -94,7 +93,7 @@ class Walk:
         paths = self.home.store, self.home.path / "vault" / "anchor"
         now, said = self.home.clock.now(), []
         configuration = self.home.configuration()
-        terms, data = wiring.terms(configuration), wiring.data(configuration)
+        terms, data = configuration.terms(), configuration.data()
         self.restored = True
         for way in (
             lambda: reconcile(*paths, terms, data, ABOUT, now),

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from streamdp import wiring
 from streamdp.config import Configuration
 from streamdp.daemon.runtime import Runtime, runtime
 from streamdp.errors import IntegrityError, StoreError
@@ -191,8 +190,8 @@ def test_every_copy_can_be_put_back_and_none_forgets(home: Home) -> None:
         with pytest.raises(IntegrityError):
             live(home, lambda running, of: None, EventLog())
         of = home.configuration()
-        store, anchor = wiring.store_paths(of)
-        found = reconcile(store, anchor, wiring.terms(of), wiring.data(of), WHO, home.clock.now())
+        store, anchor = of.store.paths()
+        found = reconcile(store, anchor, of.terms(), of.data(), WHO, home.clock.now())
         assert len(found.missing) == missing
         assert spent(store) == truth
         home.clock.seconds += HOUR

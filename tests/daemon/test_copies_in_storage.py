@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from streamdp import wiring
 from streamdp.cli import cli
 from streamdp.config import Configuration, load
 from streamdp.daemon.places import Objects
@@ -76,8 +75,8 @@ def test_every_copy_can_be_put_back_and_none_forgets(home: Home, lake: Storage) 
         with pytest.raises(IntegrityError):
             live(home, lambda running, of: None, EventLog())
         of = home.configuration()
-        store, anchor = wiring.store_paths(of)
-        reconcile(store, anchor, wiring.terms(of), wiring.data(of), WHO, home.clock.now())
+        store, anchor = of.store.paths()
+        reconcile(store, anchor, of.terms(), of.data(), WHO, home.clock.now())
         assert spent(store) == truth
         assert not list(home.path.glob(".store.*"))
 

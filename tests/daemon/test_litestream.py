@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from streamdp import wiring
 from streamdp.daemon.runtime import runtime
 from streamdp.errors import IntegrityError
 from streamdp.store.anchor.reconcile import reconcile
@@ -84,8 +83,8 @@ def test_a_replica_that_is_put_back_forgets_nothing(tmp_path: Path) -> None:
     with pytest.raises(IntegrityError):
         release(home, "fourth")
     of = home.configuration()
-    store, anchor = wiring.store_paths(of)
-    found = reconcile(store, anchor, wiring.terms(of), wiring.data(of), WHO, home.clock.now())
+    store, anchor = of.store.paths()
+    found = reconcile(store, anchor, of.terms(), of.data(), WHO, home.clock.now())
     assert (len(found.missing), spent(store)) == (3, truth)
     release(home, "fifth")
     with closing(connect_to_read(store)) as database:

@@ -74,7 +74,7 @@ def test_a_growing_source_of_before_is_bound_at_its_next_start(
 ) -> None:
     """A ledger that does not say how it grows learns it, and holds to it."""
     with monkeypatch.context() as patch:
-        patch.setattr("streamdp.wiring.adapters._growth", lambda section: {})
+        patch.setattr("streamdp.sources.section.SourceSection.growth", lambda section: {})
         work(tmp_path, GROWING)
     work(tmp_path, GROWING)
     with pytest.raises(ConfigurationError, match="growth"):

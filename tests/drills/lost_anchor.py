@@ -14,7 +14,6 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Literal
 
-from streamdp import wiring
 from streamdp.errors import IntegrityError, StreamdpError
 from streamdp.store.database import connect_to_read
 from streamdp.store.ledger.ledger import spent_by_scope
@@ -76,7 +75,7 @@ def drill(seed: int, way: Way = "computed") -> Drill:
         newest = past.save("newest")
         copied = chance.choice(sorted((newest.place / "copies").iterdir()))
         (scope,) = past.home.configuration().sources
-        measure = wiring.caps_of(past.home.configuration(), scope).measure
+        measure = past.home.configuration().caps_of(scope).measure
         before_loss = _spent(past, scope, measure)
         trial = past.fork(newest, f"drill {seed}")
         trial.put_back(copied)

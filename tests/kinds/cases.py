@@ -10,6 +10,7 @@ import numpy as np
 
 from streamdp import wiring
 from streamdp.config import Configuration, load
+from streamdp.kinds.charging import UnitCharging
 from streamdp.types import (
     Batch,
     CellCounts,
@@ -91,7 +92,7 @@ def charged(configuration: Configuration) -> int:
     kind = wiring.release_kind(configuration, "it")
     (batch,) = first_batches(configuration, 1)
     plan = kind.plan(kind.init(), batch)
-    return wiring.charging(configuration.privacy.unit).charge(plan).epsilon_nano or 0
+    return UnitCharging(configuration.privacy.unit.bound()).charge(plan).epsilon_nano or 0
 
 
 def first_batches(configuration: Configuration, count: int) -> list[Batch]:

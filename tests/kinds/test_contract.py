@@ -9,6 +9,7 @@ import pytest
 
 from streamdp import wiring
 from streamdp.kinds import registry
+from streamdp.kinds.charging import UnitCharging
 from streamdp.types import Json, Measurement, MeasurementTerms, Measures, ReleaseKind, Row
 from tests.kinds.cases import (
     BODIES,
@@ -57,7 +58,7 @@ def test_releases_are_drawn_whatever_the_batch_learned_from_and_have_their_colum
     """
     configuration = configured(tmp_path, name, body)
     kind, entropy = wiring.release_kind(configuration, "it"), ReplayedEntropy()
-    charging = wiring.charging(configuration.privacy.unit)
+    charging = UnitCharging(configuration.privacy.unit.bound())
     state, prices, labels = kind.init(), set(), set()
     for batch in first_batches(configuration, 3):
         plan = kind.plan(state, batch)

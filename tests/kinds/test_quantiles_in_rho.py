@@ -9,11 +9,12 @@ import pytest
 
 from streamdp.config import Configuration, load
 from streamdp.errors import ConfigurationError
+from streamdp.kinds.charging import UnitCharging
 from streamdp.kinds.quantiles.accuracy import RankError
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.privacy.price import Price
 from streamdp.types import Batch
-from streamdp.wiring.kinds import charging, release_kind
+from streamdp.wiring import release_kind
 
 HEAD = """
 store: {path: store.db}
@@ -42,7 +43,9 @@ def test_a_release_costs_its_rho(tmp_path: Path, quantiles: str, learner: str, u
     body = f"quantiles: {quantiles}, rho: 0.02, expected_rows: 900, prior: {{learner: {learner}}}"
     configuration = loaded(tmp_path, body, unit)
     kind = release_kind(configuration, "times")
-    charge = charging(configuration.privacy.unit).charge(kind.plan(kind.init(), Batch("s", "b")))
+    charge = UnitCharging(configuration.privacy.unit.bound()).charge(
+        kind.plan(kind.init(), Batch("s", "b"))
+    )
     assert charge.rho_nano <= 20_000_000
     assert charge.rho_nano >= 19_990_000 or quantiles != "median"
 

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from streamdp.errors import ConfigurationError
-from streamdp.log import configure
 from streamdp.log.events import EVENTS
 from streamdp.log.read import Filter, follow, read
-from streamdp.log.setup import close
+from streamdp.log.setup import close, configure
 from streamdp.types import Log
 
 PRIVATE = {"rows", "count", "counts", "values", "value", "duration", "seconds", "score", "n"}

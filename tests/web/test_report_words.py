@@ -27,7 +27,7 @@ from streamdp.store.database import connect_to_read
 from streamdp.types import Json
 from streamdp.web.report import changes_grid, written
 from streamdp.web.tables import Cell
-from streamdp.wiring.kinds import release_kind
+from streamdp.wiring import release_kind
 from tests.benchmarks.large_store import furnish
 from tests.web.addresses import page_of
 

@@ -32,7 +32,7 @@ from streamdp.types import HARDLY_ANY, Column, Release, Row
 from streamdp.web.forms import measured
 from streamdp.web.report import as_markdown
 from streamdp.web.tables import Order, crossed, newest, standing_out
-from streamdp.wiring.kinds import release_kind
+from streamdp.wiring import release_kind
 from tests.web.conftest import HOSTILE
 
 

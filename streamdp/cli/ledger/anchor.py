@@ -56,7 +56,6 @@ def adopt(
     import time
     from contextlib import closing
 
-    from streamdp import wiring
     from streamdp.cli.output import print_rows
     from streamdp.daemon.lock import store_lock
     from streamdp.planning import lost_spending
@@ -67,7 +66,7 @@ def adopt(
     from streamdp.store.schema.schema import open_to_read
 
     configuration, now = load_configuration(config_path), int(time.time())
-    path, where = wiring.store_paths(configuration)
+    path, where = configuration.store.paths()
     if until is not None and until > now:
         raise click.BadParameter("it is in the future", param_hint="'--until'")
     with store_lock(path):
@@ -88,7 +87,7 @@ def adopt(
         print_rows(lost_spending.rows(bounds), "table")
         if not yes:
             click.confirm("Charge it?", abort=True)
-        terms, data = wiring.terms(configuration), wiring.data(configuration)
+        terms, data = configuration.terms(), configuration.data()
         adopt_anchor(
             path, where, bounds, terms, data, {"operator": operator, "reason": reason}, now
         )

@@ -57,14 +57,13 @@ def restore(path: str, yes: bool, config_path: Path) -> None:
     The store that is there, if one is, stays beside the new one. What was released since the
     backup is no longer in the store; what it cost stays spent, which `streamdp reconcile` charges.
     """
-    from streamdp import wiring
     from streamdp.daemon.lock import store_lock
     from streamdp.daemon.places import fetched
     from streamdp.store.backup import put_back
     from streamdp.store.database import connect_to_read
     from streamdp.store.verified_open import verify_copy
 
-    store, anchor = wiring.store_paths(load_configuration(config_path))
+    store, anchor = load_configuration(config_path).store.paths()
     with fetched(path, store) as file:
         copy = connect_to_read(file)
         verify_copy(copy)

@@ -53,7 +53,6 @@ def budget(
     they price otherwise; the exit code is then 1, unless each has only less of rho by now, as a
     sharper proof makes it. The ledger stays as it is.
     """
-    from streamdp import wiring
     from streamdp.reports.guarantee.budget import budgets, budgets_if, jobs_of
     from streamdp.reports.guarantee.outlook import what_if
     from streamdp.store.anchor.check import require_same_end
@@ -61,7 +60,7 @@ def budget(
     from streamdp.store.schema.schema import open_to_read
 
     configuration = load_configuration(config_path)
-    store, anchor = wiring.store_paths(configuration)
+    store, anchor = configuration.store.paths()
     database = open_to_read(store)
     require_same_end(database, anchor)
     form: Form = "json" if as_json else "table"

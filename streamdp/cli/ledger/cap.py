@@ -46,7 +46,6 @@ def cap(
     from streamdp.daemon.lock import store_lock
     from streamdp.store.ledger import ledger
     from streamdp.store.sqlite import SqliteStore
-    from streamdp.wiring import caps_of
 
     configuration = load_configuration(config_path)
     require_name(scope, configuration.sources, "source")
@@ -56,7 +55,7 @@ def cap(
         store = SqliteStore.open(section.path, now, section.anchor)
         old = ledger.caps_of(store.database, scope)
         asked = batch or lifetime
-        new = _changed(old, batch, lifetime) if asked else caps_of(configuration, scope)
+        new = _changed(old, batch, lifetime) if asked else configuration.caps_of(scope)
         if new == old:
             raise click.UsageError("the ledger has these caps: edit the configuration first")
         print_rows(_compared(old, new), "table", f"caps of {scope}")

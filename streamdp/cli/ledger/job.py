@@ -97,7 +97,7 @@ def job(
         raise click.UsageError("give --was, or any of --group, --column and --measure")
     if was in configuration.releases:
         raise click.UsageError(f"{was} is still a release of {config_path}: rename it there")
-    path, anchor = wiring.store_paths(configuration)
+    path, anchor = configuration.store.paths()
     source, now = configuration.releases[job].source, int(time.time())
     signature = wiring.release_kind(configuration, job).signature()
     with store_lock(path):

@@ -28,17 +28,16 @@ def reconcile(assume_spent: bool, operator: str, reason: str, config_path: Path)
     """
     import time
 
-    from streamdp import wiring
     from streamdp.daemon.lock import store_lock
     from streamdp.store.anchor.reconcile import reconcile as reconcile_store
 
     if not assume_spent:
         raise click.UsageError("what is missing can only be assumed spent: --assume-spent")
     configuration = load_configuration(config_path)
-    path, anchor = wiring.store_paths(configuration)
+    path, anchor = configuration.store.paths()
     about = {"operator": operator, "reason": reason}
     with store_lock(path):
-        terms, data = wiring.terms(configuration), wiring.data(configuration)
+        terms, data = configuration.terms(), configuration.data()
         found = reconcile_store(path, anchor, terms, data, about, int(time.time()))
     _say(found)
 

@@ -30,7 +30,6 @@ def source(name: str, moved: bool, operator: str, reason: str, config_path: Path
     """
     import time
 
-    from streamdp import wiring
     from streamdp.daemon.lock import store_lock
     from streamdp.sources.section import same_data
     from streamdp.store.ledger.source_binding import claims_of
@@ -40,7 +39,7 @@ def source(name: str, moved: bool, operator: str, reason: str, config_path: Path
         raise click.UsageError("there is only --moved")
     configuration = load_configuration(config_path)
     require_name(name, configuration.sources, "source")
-    path, anchor = wiring.store_paths(configuration)
+    path, anchor = configuration.store.paths()
     who, now = configuration.privacy.unit.column, int(time.time())
     data = configuration.sources[name].identity(who)
     with store_lock(path):

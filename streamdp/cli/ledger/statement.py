@@ -33,7 +33,6 @@ def statement(job: str | None, delta: str | None, config_path: Path, as_json: bo
     are reports: the caps in force are what the ledger keeps. A ledger that is not the newest, by
     its anchor, states nothing.
     """
-    from streamdp import wiring
     from streamdp.reports.guarantee import statement as reports
     from streamdp.store.anchor.check import require_same_end
     from streamdp.store.schema.schema import open_to_read
@@ -41,7 +40,7 @@ def statement(job: str | None, delta: str | None, config_path: Path, as_json: bo
     configuration = load_configuration(config_path)
     if job is not None:
         require_job(configuration, job)
-    store, anchor = wiring.store_paths(configuration)
+    store, anchor = configuration.store.paths()
     database = open_to_read(store)
     require_same_end(database, anchor)
     names = [job] if job else list(configuration.releases)

@@ -19,11 +19,10 @@ def verify(config_path: Path, as_json: bool) -> None:
 
     Reads alone, beside a running daemon. Exits with 6 if something was altered.
     """
-    from streamdp import wiring
     from streamdp.reports.guarantee.verification import examined
     from streamdp.store.schema.schema import open_current
 
-    path, anchor = wiring.store_paths(load_configuration(config_path))
+    path, anchor = load_configuration(config_path).store.paths()
     rows = [
         {"check": each.what, "state": "ok" if each.sound else "WRONG", "finding": each.finding}
         for each in examined(open_current(path), anchor)

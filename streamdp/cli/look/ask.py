@@ -147,11 +147,12 @@ def _of_one(
 ) -> list[dict[str, Any]]:
     """Answers from the published rows of one release of a workload."""
     from streamdp import wiring
+    from streamdp.kinds.registry import spec_of
     from streamdp.store.archive import signature_of
     from streamdp.store.schema.schema import open_to_read
 
     section = configuration.releases[job]
-    answering = wiring.spec_of(section).ask
+    answering = spec_of(section).ask
     if answering is None:
         raise ConfigurationError(
             f"releases of kind {section.kind} answer no further questions",

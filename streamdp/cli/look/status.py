@@ -142,9 +142,7 @@ def _show(configuration: Configuration, *, as_json: bool) -> int:
 
 def _of_a_run(configuration: Configuration, now: int) -> tuple[Path, int, int | None]:
     """The anchor, the time, and how far the clock may be ahead."""
-    from streamdp import wiring
-
-    return wiring.store_paths(configuration)[1], now, configuration.store.max_clock_step
+    return configuration.store.paths()[1], now, configuration.store.max_clock_step
 
 
 def _refusal_row(error: StreamdpError) -> dict[str, Json]:

@@ -151,7 +151,6 @@ def _clock(configuration: Configuration) -> str:
 
 
 def _store(configuration: Configuration) -> str:
-    from streamdp import wiring
     from streamdp.daemon.lock import is_locked
     from streamdp.store.anchor.check import require_agreement
     from streamdp.store.database import connect_to_read
@@ -167,7 +166,7 @@ def _store(configuration: Configuration) -> str:
     chain.verify(database)
     if not is_current(database):
         return "ledger verified; upgrade pending: the next run brings it up to this version"
-    anchor = wiring.store_paths(configuration)[1]
+    anchor = configuration.store.paths()[1]
     require_agreement(database, anchor)
     return "ledger verified, its anchor agrees" + (
         ", a daemon is working on it" if is_locked(path) else ""
@@ -196,10 +195,9 @@ def _said(problem: Problem) -> str:
 
 
 def _anchor(configuration: Configuration) -> str:
-    from streamdp import wiring
     from streamdp.store.anchor.anchor import ONE_VOLUME, on_one_volume
 
-    store, anchor = wiring.store_paths(configuration)
+    store, anchor = configuration.store.paths()
     free = _folder(anchor.parent)
     return Warned(f"{free}; {ONE_VOLUME}") if on_one_volume(store, anchor) else free
 

@@ -51,7 +51,7 @@ def validate(config_path: Path, as_json: bool) -> None:
     if not as_json:
         click.echo(f"{config_path} is valid", err=True)
         click.echo(f"{PREVIEW} values become what is meant", err=True)
-        if on_one_volume(*wiring.store_paths(configuration)):
+        if on_one_volume(*configuration.store.paths()):
             click.echo(ONE_VOLUME, err=True)
         left_out = configuration.privacy.unit.left_out()
         if left_out is not None and not configuration.store.path.exists():

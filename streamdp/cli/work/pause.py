@@ -31,7 +31,6 @@ def _set(config_path: Path, job: str, *, paused: bool) -> None:
     """Pause or resume in the store; a running daemon reads it every round."""
     import time
 
-    from streamdp import wiring
     from streamdp.store.database import connect
     from streamdp.store.pauses import pause_job, resume_job
     from streamdp.store.schema.migrations import migrate
@@ -40,7 +39,7 @@ def _set(config_path: Path, job: str, *, paused: bool) -> None:
     configuration = load_configuration(config_path)
     require_name(job, configuration.tasks(), "release")
     now = int(time.time())
-    require_store(*wiring.store_paths(configuration))
+    require_store(*configuration.store.paths())
     database = connect(configuration.store.path)
     migrate(database, now)
     if paused:

@@ -62,10 +62,9 @@ def run(
     from streamdp.daemon.clock import SystemClock
     from streamdp.daemon.daemon import Daemon
     from streamdp.privacy.entropy import OperatingSystemEntropy
-    from streamdp.wiring import start_log
 
     def log(configuration: Configuration) -> Log:
-        return start_log(configuration, console=True)
+        return configuration.log.start(console=True)
 
     with nullcontext() if no_page else beside(configuration, config_path):
         Daemon(config_path, configuration, OperatingSystemEntropy(), SystemClock(), log).run()
@@ -83,12 +82,11 @@ def _accept_clock(configuration: Configuration) -> None:
     """Write into the ledger that someone has looked at the clock."""
     import time
 
-    from streamdp import wiring
     from streamdp.cli.ledger.cap import who
     from streamdp.daemon.lock import store_lock
     from streamdp.store.sqlite import SqliteStore
 
-    path, anchor = wiring.store_paths(configuration)
+    path, anchor = configuration.store.paths()
     now = int(time.time())
     with store_lock(path):
         store = SqliteStore.open(path, now, anchor)

@@ -45,9 +45,8 @@ def one_round(
     from streamdp.daemon.runtime import runtime
     from streamdp.privacy.entropy import OperatingSystemEntropy
     from streamdp.reports.state.next_run import clock_errors
-    from streamdp.wiring import start_log
 
-    log = start_log(configuration, console=False)
+    log = configuration.log.start(console=False)
     stopped: list[int] = []
     with (
         _caught(stopped),

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from streamdp.config.base.section import Section
-from streamdp.types import MOST_ROWS_PER_UNIT
+from streamdp.types import MOST_ROWS_PER_UNIT, UnitBound
 
 
 class Unit(Section):
@@ -48,6 +48,10 @@ class Unit(Section):
             return self.name
         records = "record" if self.rows == 1 else "records"
         return f"{self.name}: at most {self.rows} {records} of one {self.column}"
+
+    def bound(self) -> UnitBound | None:
+        """How many records of a unit count; None where each record is a unit."""
+        return None if self.column is None else UnitBound(self.column, self.rows)
 
     def counted(self) -> str:
         """What a number of records is a number of.

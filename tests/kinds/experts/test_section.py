@@ -10,7 +10,7 @@ from streamdp.errors import ConfigurationError, SourceError
 from streamdp.kinds.experts.kind import Experts
 from streamdp.kinds.experts.losses import Actions, Rules
 from streamdp.kinds.experts.spec import Regret
-from streamdp.wiring.kinds import release_kind
+from streamdp.wiring import release_kind
 from tests.kinds.experts.worlds import BATCH
 
 HEAD = """

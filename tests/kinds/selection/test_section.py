@@ -12,7 +12,7 @@ from streamdp.kinds.selection.candidates import Conditions, ThresholdRules
 from streamdp.kinds.selection.kind import Selection
 from streamdp.kinds.selection.spec import Shortfall
 from streamdp.types import Batch, ReleaseKind
-from streamdp.wiring.kinds import release_kind
+from streamdp.wiring import release_kind
 
 HEAD = """
 store: {path: store.db}

@@ -1,14 +1,43 @@
-"""The section `backup`: copies of the store that the daemon makes by itself."""
+"""The sections `store` and `backup`: where the store is kept, and its copies."""
 
 from __future__ import annotations
 
 import glob
+from pathlib import Path
 
 from pydantic import Field, field_validator
 
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveDuration
 from streamdp.objects.address import is_address, parsed
+
+
+class Store(Section):
+    """Where budget, releases and learned states are kept."""
+
+    path: Path = Field(
+        description="SQLite file with budget, releases and learned states. Relative to the"
+        " configuration.",
+        examples=["streamdp.db"],
+    )
+    anchor: Path | None = Field(
+        default=None,
+        description="Append-only file that detects a store restored from a backup. Keep it on"
+        " another volume. Default: the store's path with `.anchor` appended.",
+        examples=["/mnt/other/streamdp.anchor"],
+    )
+    max_clock_step: PositiveDuration = Field(
+        default=30 * 86_400,
+        description="Longest jump of the clock ahead of the last time in the store, as a duration."
+        " Beyond it no window is sealed until someone has looked. Default 30d.",
+        examples=["30d"],
+    )
+
+    def paths(self) -> tuple[Path, Path]:
+        """The store's file and its anchor's."""
+        from streamdp.store.anchor.anchor import default_anchor
+
+        return self.path, self.anchor or default_anchor(self.path)
 
 
 class Backup(Section):

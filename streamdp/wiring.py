@@ -1,35 +1,37 @@
-"""Store, jobs, runner and log, by what the configuration names."""
+"""The only place that names concrete adapters: from a configuration to jobs, gates and sinks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
-from functools import cache, partial
-from pathlib import Path
+from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from streamdp.answers.closed import RollupTerms
-from streamdp.config.base.paths import file_ids
+from streamdp.backends.public import PublicFiles
+from streamdp.config.base.dialects import Dialect
 from streamdp.config.base.releases import ReleaseSection
 from streamdp.config.model import Configuration
 from streamdp.engine.attempts import Task
+from streamdp.engine.gate import Gate
 from streamdp.engine.job import Job
 from streamdp.engine.protocols import Connected
 from streamdp.engine.release import EngineContext
 from streamdp.engine.runner import Runner
 from streamdp.errors import StoreError
-from streamdp.privacy.filters import Caps
+from streamdp.gates.configured import thresholding_gate
+from streamdp.gates.section import Gate as GateSection
+from streamdp.kinds import configured
+from streamdp.kinds.charging import UnitCharging
+from streamdp.kinds.spec import BuildContext
 from streamdp.sinks.section import SinkContext, StoreAccess
-from streamdp.sources.section import SourceSection, same_data
-from streamdp.sources.windows import Windows
-from streamdp.types import Backend, Clock, Entropy, Json, Log, Sink
-from streamdp.wiring.gates import gates
-from streamdp.wiring.kinds import charging, release_kind
+from streamdp.sources.section import overlap
+from streamdp.types import Backend, Clock, Entropy, Log, Neighbours, ReleaseKind, Sink
 
 if TYPE_CHECKING:
     from streamdp.database import Database
-    from streamdp.store.ledger.budgets import Terms
+    from streamdp.gates.run import ThresholdingGate
     from streamdp.store.sqlite import SqliteStore
 
 
@@ -40,8 +42,8 @@ def declare(configuration: Configuration, store: SqliteStore, now: int, log: Log
         ConfigurationError: The ledger was opened in other terms, allows less, or knows the data
             under another name.
     """
-    overlap = partial(same_data, ids=cache(file_ids))
-    for lowered in store.declare(terms(configuration), now, data(configuration), overlap):
+    terms, data = configuration.terms(), configuration.data()
+    for lowered in store.declare(terms, now, data, overlap()):
         log("cap.lowered", scope=lowered)
 
 
@@ -53,60 +55,7 @@ def require_same_data(configuration: Configuration, database: Database) -> None:
     """
     from streamdp.store.ledger.source_binding import require_same
 
-    require_same(database, data(configuration), partial(same_data, ids=cache(file_ids)))
-
-
-def terms(configuration: Configuration) -> dict[str, Terms]:
-    """Terms that every source's budget is bound to at its first use."""
-    privacy = configuration.privacy
-    said: dict[str, str] = {"unit": str(privacy.unit), "neighbours": privacy.neighbours}
-    return {
-        name: (caps_of(configuration, name), said | _growth(section))
-        for name, section in configuration.sources.items()
-    }
-
-
-def _growth(section: SourceSection) -> dict[str, str]:
-    """How the batches of a growing source are cut; overlap does not tell two cuts apart."""
-    if not isinstance(section.batches, Windows) or not section.batches.growing:
-        return {}
-    cut = section.batches
-    zone = "" if cut.timezone == "UTC" else f" in {cut.timezone}"
-    return {"growth": f"by {cut.every} s from {cut.start}{zone}"}
-
-
-def data(configuration: Configuration) -> dict[str, Json]:
-    """Identity of every source's data, with its time and unit columns."""
-    who = configuration.privacy.unit.column
-    return {name: section.identity(who) for name, section in configuration.sources.items()}
-
-
-def store_paths(configuration: Configuration) -> tuple[Path, Path]:
-    """The store's file and its anchor's."""
-    from streamdp.store.anchor.anchor import default_anchor
-
-    section = configuration.store
-    return section.path, section.anchor or default_anchor(section.path)
-
-
-def caps_of(configuration: Configuration, source: str) -> Caps:
-    """Caps of a source; of a growing one each counts for life, as records recur in all batches."""
-    caps = configuration.privacy.caps.caps()
-    if not configuration.sources[source].is_growing():
-        return caps
-    windows = tuple(replace(limit, batches=None, seconds=None) for limit in caps.windows)
-    lifetime = min(caps.batch_nano, caps.lifetime_nano)
-    return replace(caps, lifetime_nano=lifetime, windows=windows)
-
-
-def start_log(configuration: Configuration, *, console: bool) -> Log:
-    """Send events where the configuration says, and to the terminal if wanted."""
-    from streamdp.log import configure
-
-    section = configuration.log
-    rotate = section.rotate
-    shown = section.stderr if console else "off"
-    return configure(section.path, section.level, rotate.size, rotate.keep, shown)
+    require_same(database, configuration.data(), overlap())
 
 
 def tasks(configuration: Configuration, *, apart: bool = False) -> dict[str, Task]:
@@ -117,7 +66,10 @@ def tasks(configuration: Configuration, *, apart: bool = False) -> dict[str, Tas
     """
     engines = backends(configuration, apart=apart)
     plain = jobs(configuration, engines)
-    asked = gates(configuration, plain, engines)
+    asked = {
+        name: _gate(name, section, configuration, plain, engines)
+        for name, section in configuration.all_gates().items()
+    }
     gated = {job: asked[gate] for job, gate in configuration.gated().items()}
     return {**plain, **asked, **gated}
 
@@ -149,7 +101,7 @@ def jobs(
             source=looks(section.source),
             backend=engines(section.source),
             kind=release_kind(configuration, name),
-            charging=charging(configuration.privacy.unit),
+            charging=UnitCharging(configuration.privacy.unit.bound()),
             sinks=section.sinks,
             window=section.asked_together,
             rollups=_rollups(configuration, section),
@@ -166,6 +118,81 @@ def _rollups(configuration: Configuration, section: ReleaseSection) -> RollupTer
     sinks = section.sinks if wanted.sinks is None else wanted.sinks
     zone = configuration.sources[section.source].zone
     return RollupTerms(wanted.periods, zone, wanted.partial, sinks)
+
+
+def release_kind(configuration: Configuration, name: str) -> ReleaseKind:
+    """The kind of a configured release: of a batch, or of each public group of it."""
+    section, privacy = configuration.releases[name], configuration.privacy
+    source, unit = configuration.sources[section.source], privacy.unit
+    context = BuildContext(
+        neighbours=privacy.neighbours,
+        rows=unit.rows,
+        groups=1,
+        dialect=source.engine.dialect,
+        public=PublicFiles(),
+        zone=source.zone,
+        counted=unit.counted(),
+        unit=unit.name,
+    )
+    return configured.release_kind(section, configuration.releases, context)
+
+
+def kind(
+    section: ReleaseSection,
+    neighbours: Neighbours,
+    rows: int = 1,
+    dialect: Dialect = "duckdb",
+    zone: str = "UTC",
+) -> ReleaseKind:
+    """The kind of one group of records of a release, at the price of one record.
+
+    Args:
+        section: The release.
+        neighbours: Relation of one record.
+        rows: The most records of one unit that count.
+        dialect: Of the engine that reads expressions.
+        zone: Of the source's batches.
+    """
+    return configured.kind(section, BuildContext(neighbours, rows, 1, dialect, PublicFiles(), zone))
+
+
+def gate_kind(name: str, configuration: Configuration) -> ThresholdingGate:
+    """Question of a configured gate, and the mechanism of its runs.
+
+    Raises:
+        ConfigurationError: It is impractical, or its custom test cannot be had.
+    """
+    section, privacy = configuration.all_gates()[name], configuration.privacy
+    dialect = configuration.sources[configuration.source_of(section)].engine.dialect
+    first = configuration.first_release(section)
+    return thresholding_gate(
+        name, section, first, dialect, privacy.unit.bound(), privacy.neighbours
+    )
+
+
+def _gate(
+    name: str,
+    section: GateSection,
+    configuration: Configuration,
+    jobs: Mapping[str, Job],
+    engines: Callable[[str], Backend],
+) -> Gate:
+    scope = configuration.source_of(section)
+    asked = gate_kind(name, configuration)
+    return Gate(
+        name=name,
+        scope=scope,
+        source=configuration.sources[scope].source(scope),
+        backend=engines(scope),
+        kind=asked,
+        jobs=tuple(jobs[job] for job in section.release),
+        sinks=section.sinks,
+        holds=section.hold,
+        manual=section.rearm == "manual",
+        slot=section.slot,
+        horizon=section.horizon,
+        configurations=getattr(asked.question, "configurations", ()),
+    )
 
 
 def outside_sinks(configuration: Configuration, clock: Clock) -> dict[str, Sink]:
@@ -264,5 +291,4 @@ def require_admitted(configuration: Configuration, now: int) -> None:
         if not is_current(database):
             copy = copy_of(database)
             with transaction(copy):
-                overlap = partial(same_data, ids=cache(file_ids))
-                bind_all(copy, terms(configuration), now, data(configuration), overlap)
+                bind_all(copy, configuration.terms(), now, configuration.data(), overlap())
