@@ -18,7 +18,8 @@ from streamdp.library.threads import one_thread
 from streamdp.reports.releases.sentences import change_said
 from streamdp.sinks.columns import Kind
 from streamdp.store.measurements import batches_span, select_measurements
-from streamdp.types import Json
+from streamdp.store.reading.browse import newest_releases
+from streamdp.types import Column, Json
 
 NEXT = "next"
 """The period that is the batch after the last one."""
@@ -31,6 +32,7 @@ _KINDS: dict[str, Kind] = {
     "value": "number",
     "lower": "number",
     "upper": "number",
+    "unit": "text",
     "batches": "integer",
     "spent": "number",
 }
@@ -41,6 +43,7 @@ _OF_CHANGES: dict[str, Kind] = {
     "change": "number",
     "lower": "number",
     "upper": "number",
+    "unit": "text",
     "records_differ": "number",
     "process_rose": "number",
     "process_changed": "number",
@@ -54,12 +57,14 @@ class Ask:
     """Questions about the batches of a job: answered from what was paid for, so free.
 
     Each answer is a table with one row a period: `value`, the ends of its 95 % interval, how many
-    `batches` it is made of, and what was `spent`: nothing.
+    `batches` it is made of, and what was `spent`: nothing. `unit` is that of the value, if one is
+    known: a share has none.
 
     Args:
         measured: The releases.
         zone: Whose days, weeks and months are meant.
         span: First and last second of all batches of the job, and the longest batch.
+        columns: Of its newest release, which say units.
 
     Privacy: post-processing of releases; reads no data, charges nothing, writes nothing.
     """
@@ -67,6 +72,7 @@ class Ask:
     measured: Measured = field(repr=False)
     zone: str = "UTC"
     span: tuple[int, int, int] | None = None
+    columns: tuple[Column, ...] = ()
 
     @one_thread()
     def quantile(
@@ -103,7 +109,7 @@ class Ask:
                     "a forecast is of one group", hint="name it with group, without a condition"
                 )
             found = self.measured.distribution(tuple(group)).next(quantile, self._following())
-            return _table([_row(NEXT, name, found)])
+            return _table([_row(NEXT, name, found, self._unit())])
         of = self.measured.united(self._groups(group, where))
         return self._each(
             over,
@@ -111,6 +117,7 @@ class Ask:
             name + _met(where),
             partial,
             lambda places: of.quantile(quantile, places, partial),
+            self._unit(),
         )
 
     @one_thread()
@@ -137,7 +144,7 @@ class Ask:
         return self._each(
             over,
             every,
-            f"share {_range(above, up_to)}{_met(where)}",
+            f"share {_range(above, up_to, self._unit())}{_met(where)}",
             partial,
             lambda places: of.share(above, up_to, places, partial),
         )
@@ -162,7 +169,7 @@ class Ask:
         rows = []
         for low, high in zip((None, *ends), (*ends, None), strict=True):
             found = of.share(low, high, own)
-            rows.append(_row(whole.name, f"share {_range(low, high)}", found))
+            rows.append(_row(whole.name, f"share {_range(low, high, self._unit())}", found))
         return _table(rows)
 
     @one_thread()
@@ -195,6 +202,7 @@ class Ask:
             f"records{_met(where)}",
             partial,
             lambda places: self._records(places, met, partial),
+            "records",
         )
 
     @one_thread()
@@ -216,6 +224,7 @@ class Ask:
             f"total {measure}{_met(where)}",
             partial,
             lambda places: self._total(measure, places, groups),
+            self._unit(measure),
         )
 
     @one_thread()
@@ -240,6 +249,7 @@ class Ask:
             lambda places: mean(
                 self._total(measure, places, groups), self._total(count, places, groups)
             ),
+            self._unit(measure),
         )
 
     @one_thread()
@@ -271,10 +281,11 @@ class Ask:
                     "change": found.change,
                     "lower": found.lower,
                     "upper": found.upper,
+                    "unit": self._unit(),
                     "records_differ": found.differ,
                     "process_rose": found.rose,
                     "process_changed": found.changed,
-                    "said": change_said(name, *by, differ=found.differ, rose=found.rose),
+                    "said": change_said(name, *by, self._unit(), found.differ, found.rose),
                     "spent": 0.0,
                 }
             )
@@ -287,6 +298,7 @@ class Ask:
         name: str,
         partial: bool,
         answer: Callable[[tuple[int, ...]], Answer],
+        unit: str = "",
     ) -> Table:
         whole = self._period(over)
         periods = (whole,) if step is None else every(step, whole, self.zone)
@@ -295,8 +307,13 @@ class Ask:
         rows = []
         for each in periods:
             places = self.measured.within(each, partial)
-            rows.append(_row(each.name, name, answer(places)))
+            rows.append(_row(each.name, name, answer(places), unit))
         return _table(rows)
+
+    def _unit(self, measure: str | None = None) -> str:
+        """Unit of values, or of those of one measure; empty where nobody said."""
+        drawn = next((each for each in self.columns if each.role == "value"), None)
+        return "" if drawn is None else drawn.unit_of(measure)
 
     def _period(self, over: str) -> Period:
         if over == NEXT:
@@ -398,11 +415,13 @@ def asking(database: Database, job: str, zone: str, about: Sequence[str] = ()) -
         since = min(each.since for each in found) - AROUND * longest
         until = max(each.until for each in found) + AROUND * longest
     releases = select_measurements(database, job, since, until)
-    return Ask(Measured(job, releases), zone, span)
+    newest = newest_releases(database, job, 1)
+    columns = newest[0].columns if newest else ()
+    return Ask(Measured(job, releases), zone, span, columns)
 
 
-def _row(name: str, question: str, answer: Answer) -> dict[str, Json]:
-    return {"period": name, "question": question, **asdict(answer), "spent": 0.0}
+def _row(name: str, question: str, answer: Answer, unit: str = "") -> dict[str, Json]:
+    return {"period": name, "question": question, **asdict(answer), "unit": unit, "spent": 0.0}
 
 
 def _table(rows: Sequence[Mapping[str, Json]]) -> Table:
@@ -413,7 +432,8 @@ def _met(where: str) -> str:
     return f" where {where}" if where else ""
 
 
-def _range(above: float | None, up_to: float | None) -> str:
+def _range(above: float | None, up_to: float | None, unit: str) -> str:
+    of = f" {unit}" if unit else ""
     if above is None:
-        return f"up to {up_to:g}"
-    return f"above {above:g}" if up_to is None else f"above {above:g} up to {up_to:g}"
+        return f"up to {up_to:g}{of}"
+    return f"above {above:g}{of}" if up_to is None else f"above {above:g} up to {up_to:g}{of}"

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from streamdp.reports.releases.digits import written
 from streamdp.reports.releases.headline import digits_of, rounded, usual_of
-from streamdp.reports.releases.series import MEASURED, Line, Picture, Series, shown
+from streamdp.reports.releases.series import MEASURED, Line, Picture, Series
 from streamdp.types import Json
 from streamdp.web.http.parameters import Parameters
 
@@ -280,7 +280,7 @@ def _bars(picture: Picture, usual: Mapping[str, str]) -> tuple[list[Bar], float]
     return [
         Bar(
             tuple(each.labels[at] or "" for at in differ),
-            tuple(shown(picture.labels[at], each.labels[at] or "") for at in differ),
+            tuple(picture.label(each, at) for at in differ),
             Cell(_said(number, digits), _reach(ends, digits), each.flag(last) or ""),
             place(ends[0]),
             place(ends[1]),

@@ -16,8 +16,10 @@ from click.testing import CliRunner
 import streamdp
 from streamdp.cli import cli
 from streamdp.errors import ConfigurationError, StreamdpError
+from streamdp.library.ask import asking
 from streamdp.log.setup import close
 from streamdp.reports.releases.sentences import in_100, sureness
+from streamdp.store.database import connect_to_read
 from streamdp.types import Json
 
 DEMO = Path(__file__).parents[2] / "config.yaml"
@@ -30,7 +32,7 @@ STATISTICS = """
     epsilon: 0.1
     measures:
       flights: count
-      minutes: {sum: air_time, resolution: 1, bounds: [0, 1000]}
+      minutes: {sum: air_time, resolution: 1, bounds: [0, 1000], measured_in: minutes}
       planes: {mean: air_time, resolution: 1, bounds: [0, 1000]}
 """
 RANGE = "2013-01-02..2013-01-10"
@@ -107,6 +109,34 @@ def test_statistics_add_up_over_days_and_groups() -> None:
     assert asked("traffic", "--records", "--over", "10d")[0]["value"] == whole["value"]
     (of_a_day,) = asked("traffic", "--mean", "minutes", "flights", "--over", "2013-01-04")
     assert of_a_day["lower"] <= of_a_day["value"] <= of_a_day["upper"]
+
+
+def test_answers_say_the_unit_of_their_values(home: Path) -> None:
+    """That of the column or of the measure; a share has none, but what it is above has."""
+    for words, unit, question in (
+        (("air_time", "--quantile", ".5"), "minutes", "quantile 0.5"),
+        (("air_time", "--above", "100"), "", "share above 100 minutes"),
+        (("traffic", "--records"), "records", "records"),
+        (("traffic", "--total", "flights"), "records", "total flights"),
+        (("traffic", "--total", "minutes"), "minutes", "total minutes"),
+        (("traffic", "--mean", "minutes", "flights"), "minutes", "mean minutes of flights"),
+    ):
+        first = asked(*words, "--over", RANGE)[0]
+        assert (first["unit"], first["question"]) == (unit, question)
+    for each in asked("air_time", "--histogram", "3", "--over", RANGE):
+        assert each["unit"] == ""
+        assert each["question"].endswith(" minutes")
+    (one, both) = asked("air_time", "--compare", "2013-01-03..2013-01-06", "2013-01-07..2013-01-10")
+    assert one["unit"] == both["unit"] == "minutes"
+    assert " minutes " in one["said"]
+    with closing(connect_to_read(home / "streamdp.db")) as store:
+        measured = asking(store, "traffic", "UTC").measured
+    for part, adds_up, is_count in (
+        ("flights", True, True),
+        ("minutes", True, False),
+        ("planes", False, False),
+    ):
+        assert (measured.adds_up(part), measured.is_count(part)) == (adds_up, is_count)
 
 
 def test_changes_are_said_in_words() -> None:

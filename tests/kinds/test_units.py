@@ -36,7 +36,7 @@ releases:
     epsilon: 1
     measures:
       flights: count
-      long: {histogram: minutes, cuts: [60, 120]}
+      long: {histogram: minutes, cuts: [60, 120], measured_in: min}
       air: {mean: minutes, resolution: 1, bounds: [0, 500], measured_in: minutes}
       spread: {variance: minutes, resolution: 1, bounds: [0, 500], measured_in: minutes}
       money: {sum: minutes, resolution: 1, bounds: [0, 500]}
@@ -80,6 +80,9 @@ def test_the_page_says_what_each_measure_is_in(page: TestClient) -> None:
     release = page.get("/api/v1/jobs/day/releases").json()["items"][0]["release_id"]
     whole = page.get(f"/releases/{release}").text
     assert whole.count('class="muted small">minutes<') == 1
+    for cell in ("< 60 min", "60 to < 120 min", ">= 120 min"):
+        assert cell in day, "in the chart, and beside the bar"
+    assert "min min" not in day
 
 
 def test_a_terminal_says_it_too(home: Path) -> None:
@@ -94,6 +97,9 @@ def test_a_terminal_says_it_too(home: Path) -> None:
         Column("value", "number", "value", units=units),
     )
     told = {row["measure"]: row["unit"] for row in told_rows(rows, columns)[1]}
+    cells = Column("cell", "text", "label", units=(("long", "min"),))
+    said = [row["cell"] for row in told_rows(rows, (*columns, cells))[1] if row["cell"]]
+    assert said == ["< 60 min", "60 to < 120 min", ">= 120 min"]
     assert told == {"flights": "records", "air": "minutes", "long": "", "spread": "", "money": ""}
 
 

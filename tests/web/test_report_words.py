@@ -130,7 +130,7 @@ def test_changes_of_quantiles_are_those_of_ask(configuration: Configuration) -> 
             assert each.by == (said["change"], said["lower"], said["upper"])
             assert (each.differ, each.rose) == (said["records_differ"], said["process_rose"])
         if quantile == "0.5":
-            assert one["said"] == sentence("quantile 0.5", one, "")
+            assert one["said"] == sentence("quantile 0.5", one)
             assert f"{sentence('median', one)}." in found.words.changed
             assert f"{sentence('all deciles together', both)}." in found.words.changed
 

@@ -48,6 +48,11 @@ def build(section: StatisticsSection, context: BuildContext) -> Statistics:
         counted=context.counted,
         expected_rows=section.expected_rows,
         units=tuple(_units(section, context)),
+        cell_units=tuple(
+            (name, each.measured_in)
+            for name, each in section.measures.items()
+            if isinstance(each, HistogramSection) and each.measured_in
+        ),
     )
 
 

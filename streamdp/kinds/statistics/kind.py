@@ -86,6 +86,7 @@ class Statistics:
         counted: What a number of records is a number of.
         expected_rows: Records of a batch or group, for expected errors alone.
         units: Unit of each measure that has one, in words.
+        cell_units: Unit of the cuts of each histogram that has one, in words.
     """
 
     measures: tuple[Measure, ...]
@@ -100,6 +101,7 @@ class Statistics:
     counted: str = "records"
     expected_rows: int | None = None
     units: tuple[tuple[str, str], ...] = ()
+    cell_units: tuple[tuple[str, str], ...] = ()
 
     name: ClassVar[str] = "statistics"
 
@@ -110,8 +112,9 @@ class Statistics:
     @property
     def columns(self) -> tuple[Column, ...]:
         """Group, measure and cell; the value as drawn, and what follows from it."""
-        labels = (*self.by, "measure", "statistic", "cell")
+        labels = (*self.by, "measure", "statistic")
         columns = [Column(name, "text", "label") for name in labels]
+        columns.append(Column("cell", "text", "label", units=self.cell_units))
         columns.append(Column("value", "number", "value", units=self.units))
         columns.append(Column("lower", "number", "lower", about="value", level=LEVEL))
         columns.append(Column("upper", "number", "upper", about="value", level=LEVEL))

@@ -74,6 +74,13 @@ class HistogramSection(Weighed):
         description="Where nulls count: in a cell of their own (`cell`), in `other`, or nowhere"
         " (`drop`). Default `drop`.",
     )
+    measured_in: str = Field(
+        default="",
+        max_length=40,
+        description="Unit of the column's values in words, for names of cells between cuts on the"
+        " page, in charts and in reports. Default: none is said.",
+        examples=["minutes"],
+    )
     adds_up_to: str | None = Field(
         default=None,
         description="Name of a measure that counts all records. The column `consistent` adjusts"
@@ -103,6 +110,8 @@ class HistogramSection(Weighed):
             raise ValueError("with cuts every number has a cell: leave out other")
         if self.nulls == "other" and not self.other:
             raise ValueError("nulls: other needs other: true")
+        if self.cuts is None and self.measured_in:
+            raise ValueError("measured_in is the unit of cuts: texts have none")
         if not self.values and self.cuts is None and not self.other:
             raise ValueError("a histogram needs a cell")
         whole = self.nulls != "drop" and (self.cuts is not None or self.other)

@@ -389,7 +389,7 @@ class _Compared:
                     else self._quantile(float(named[NESTED]), group)
                 )
             ends = value.value / shared, value.lower / shared, value.upper / shared
-            name = called(labels, self.measured.by, len(self.measured.groups))
+            name = called(labels, self.measured.by, len(self.measured.groups), self.columns)
             is_count = adds_up and self._is_count(labels)
             yield PeriodRow(labels, name, ends, self._unit(labels), adds_up, moved, is_count)
 
@@ -443,18 +443,25 @@ def _moved(change: Change) -> Moved:
     return Moved((change.change, change.lower, change.upper), change.differ, change.rose)
 
 
-def called(labels: Mapping[str, str | None], by: tuple[str, ...], groups: int = 0) -> str:
+def called(
+    labels: Mapping[str, str | None],
+    by: tuple[str, ...],
+    groups: int = 0,
+    columns: Iterable[Column] = (),
+) -> str:
     """The name of a row as people say it.
 
     Args:
         labels: Of the row.
         by: Names of the labels of groups.
         groups: How many there are.
+        columns: That say units of labels.
     """
+    units = {each.name: each.unit_of(labels.get(MEASURED[0])) for each in columns}
     named = [(name, text) for name, text in labels.items() if text]
     if ("statistic", "count") in named and len(named) > 1:
         named.remove(("statistic", "count"))
-    said = " · ".join(shown(name, text) for name, text in named) or "value"
+    said = " · ".join(shown(name, text, units.get(name, "")) for name, text in named) or "value"
     return f"{said} of the {groups} groups" if by and labels.get(by[0]) is None else said
 
 

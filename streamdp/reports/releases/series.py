@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from streamdp.reports.releases.columns import columns_of
@@ -160,8 +160,11 @@ class Picture:
         drawn = next((each for each in self.columns if each.role == "value"), None)
         if drawn is None:
             return ""
-        said = dict(zip(self.labels, series.labels, strict=False))
-        return drawn.unit_of(said.get(MEASURED[0]))
+        return drawn.unit_of(self._named(series).get(MEASURED[0]))
+
+    def _named(self, series: Series) -> dict[str, str | None]:
+        """The labels of a series by their columns."""
+        return dict(zip(self.labels, series.labels, strict=False))
 
     def expected(self) -> dict[str, Ahead]:
         """What is expected of its series in the next batch, by their keys."""
@@ -233,7 +236,7 @@ class Picture:
             name: replace(
                 self,
                 series=_without(own, {*named, *_shared(own)}),
-                columns=tuple(_in(each, self.unit_of(own[0])) for each in self.columns),
+                columns=tuple(_in(each, self._named(own[0])) for each in self.columns),
             )
             for name, own in found.items()
         }
@@ -256,14 +259,21 @@ class Picture:
         kept = {place for place in range(len(self.labels)) if place != at}
         return {name: replace(self, series=_without(own, kept)) for name, own in found.items()}
 
+    def label(self, series: Series, at: int) -> str:
+        """One label of a series as people say it, with its unit; empty where it has none."""
+        column = [each for each in self.columns if each.role == "label"][at]
+        unit = column.unit_of(self._named(series).get(MEASURED[0]))
+        return shown(column.name, series.labels[at] or "", unit)
+
     def called(self, series: Series) -> str:
         """Name of a series as people say it: `median` for the quantile 0.5, `10 %` for 0.1."""
         named = [
             (name, text) for name, text in zip(self.labels, series.labels, strict=False) if text
         ]
+        places = [at for at, text in enumerate(series.labels) if text]
         if any(each.chart == "choices" for each in self.columns) and len(self.series) == 1:
             return "chosen"
-        found = [shown(name, text) for name, text in named]
+        found = [self.label(series, at) for at in places]
         if ("statistic", "count") in named and len(named) > 1:
             found.pop(named.index(("statistic", "count")))
         return " · ".join(found) or "value"
@@ -274,9 +284,11 @@ class Picture:
         return replace(self, series=kept)
 
 
-def _in(column: Column, unit: str) -> Column:
-    """A column of values as it is where all rows measure one thing."""
-    return replace(column, unit=unit, units=()) if column.role == "value" else column
+def _in(column: Column, labels: Mapping[str, str | None]) -> Column:
+    """A column as it is where all rows measure one thing: with one unit."""
+    if column.role not in ("value", "label"):
+        return column
+    return replace(column, unit=column.unit_of(labels.get(MEASURED[0])), units=())
 
 
 def _shared(series: Sequence[Series]) -> set[int]:
@@ -297,8 +309,14 @@ def _without(series: Iterable[Series], places: Collection[int]) -> tuple[Series,
     )
 
 
-def shown(label: str, text: str) -> str:
-    """What a label says, as people say it: a quantile as a share of the records."""
+def shown(label: str, text: str, unit: str = "") -> str:
+    """What a label says, as people say it: a quantile as a share of the records, cuts in a unit.
+
+    >>> shown("quantile", "0.9"), shown("cell", "< 60", "minutes"), shown("cell", "(null)", "hours")
+    ('90 %', '< 60 minutes', '(null)')
+    """
+    if unit and text and not text.startswith("("):
+        return f"{text} {unit}"
     try:
         share = float(text) if label == NESTED else None
     except ValueError:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeGuard
 
 from streamdp.reports.releases.digits import of_size, of_width, written
-from streamdp.reports.releases.series import MEASURED
+from streamdp.reports.releases.series import MEASURED, shown
 from streamdp.text import Figure
 from streamdp.types import Column, Json, Row
 
@@ -36,6 +36,8 @@ def told_rows(rows: Sequence[Row], columns: Sequence[Column]) -> tuple[Told, lis
             common[head_of(column)] = f"{cells[0]} ({ends[0]})" if ends[0] else cells[0]
             continue
         found[head_of(column)] = cells
+        if column.role != "value":
+            continue
         units = [column.unit_of(row.get(MEASURED[0])) for row in rows]
         if column.units and len(set(units)) == 1:
             common["unit"] = units[0]
@@ -56,7 +58,12 @@ def told_column(
     values = [row.get(column.name) for row in rows]
     are_numbers = all(each is None or _is_number(each) for each in values)
     if column.role == "label" or not are_numbers:
-        return [_text(each) for each in values], [None] * len(rows)
+        units = [column.unit_of(row.get(MEASURED[0])) for row in rows]
+        said = [_text(each) for each in values]
+        texts = [
+            shown("", t, unit) if t and unit else t for t, unit in zip(said, units, strict=True)
+        ]
+        return texts, [None] * len(rows)
     own = [interval_of(row, column.name, columns) for row in rows]
     near = [each or interval_of(rows[at], column.about, columns) for at, each in enumerate(own)]
     alike: dict[tuple[Json, ...], list[int]] = {}
