@@ -20,7 +20,7 @@ from streamdp.sources.windows import Windows
 from streamdp.store.ledger.chain import spent_of
 from streamdp.store.ledger.ledger import caps_of, declaration_of
 from streamdp.store.pauses import paused_jobs
-from streamdp.store.problems import problems
+from streamdp.store.problems import Problem, problems
 from streamdp.store.pulse import Pulse
 from streamdp.store.reading import watch
 from streamdp.store.reading.browse import newest_releases
@@ -32,6 +32,9 @@ from streamdp.types import Entropy, Log, Release, Row
 IDENTITY_BITS = 96
 
 DAY = 86_400
+
+OF_THE_SERVER = frozenset({"source-locked", "unreachable", "authentication"})
+"""Codes of failures that meet each job of a source alike."""
 
 AN_HOUR_OF_ATTEMPTS = 11
 """Attempts of one delivery within the first hour, as the outbox waits between them."""
@@ -86,7 +89,7 @@ def conditions(
     """Conditions that need an operator now, of the configured kinds."""
     found: dict[str, Iterator[Alert]] = {
         "stalled": _stalled(configuration, database, now, section.stalled_after),
-        "unreadable": _unreadable(database),
+        "unreadable": _unreadable(configuration, database),
         "budget-low": _low(configuration, database, section),
         "burnt": _burnt(configuration, database, now),
         "dead-letter": _dead(database),
@@ -150,9 +153,19 @@ def _span(seconds: int) -> str:
     return next(f"{seconds // size}{unit}" for unit, size in units.items() if seconds % size == 0)
 
 
-def _unreadable(database: Database) -> Iterator[Alert]:
+def _unreadable(configuration: Configuration, database: Database) -> Iterator[Alert]:
+    """What cannot be read; a server that keeps out all jobs of a source is told once a source."""
+    tasks = configuration.tasks()
+    of_servers: dict[str, Problem] = {}
     for problem in problems(database):
-        yield Alert("unreadable", problem.about, problem.batch, problem.reason)
+        if problem.code in OF_THE_SERVER and not problem.batch and problem.about in tasks:
+            source = configuration.source_of_task(problem.about)
+            known = of_servers.setdefault(source, problem)
+            of_servers[source] = min(known, problem, key=lambda each: each.since)
+        else:
+            yield Alert("unreadable", problem.about, problem.batch, problem.reason)
+    for source, problem in of_servers.items():
+        yield Alert("unreadable", f"source {source}", "", problem.reason)
 
 
 def _low(configuration: Configuration, database: Database, section: Alerts) -> Iterator[Alert]:

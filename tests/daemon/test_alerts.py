@@ -12,7 +12,15 @@ from streamdp.config import Configuration, load
 from streamdp.config.sections.alerts import Alerts
 from streamdp.daemon.alerts import conditions, watch_over
 from streamdp.daemon.runtime import Runtime, runtime
-from streamdp.errors import ConfigurationError, SinkError, SourceError
+from streamdp.errors import (
+    AuthenticationError,
+    ConfigurationError,
+    SinkError,
+    SourceError,
+    SourceLockedError,
+    TooSlowError,
+    UnreachableError,
+)
 from streamdp.store.ledger.ledger import reserve
 from streamdp.store.pauses import pause_job
 from streamdp.store.problems import problems
@@ -79,6 +87,34 @@ def test_each_condition_is_told_once_a_change(home: Home, running: Running) -> N
     told = [fields for name, fields in running[3].events if name == "alert"]
     assert [fields["reason"] for fields in told] == ["column x of source stream is not there"] * 2
     verify(store.database)
+
+
+def test_a_server_that_keeps_out_all_jobs_of_a_source_is_told_once(
+    home: Home, running: Running
+) -> None:
+    """Whichever of them meets it next; a slow question or a column that is gone is a job's own."""
+    found, _, clock, log = running
+    path = home.path / "config.yaml"
+    path.write_text(path.read_text().replace("source: drops", "source: stream"))
+    configuration, jobs = home.configuration(), ("daily", "parts")
+    for error in (
+        SourceLockedError("a lock is held on it"),
+        UnreachableError("it does not answer"),
+        AuthenticationError("it does not admit us"),
+    ):
+        for job in jobs:
+            found.store.report_problem(job, "", error, clock.now())
+            watch_over(
+                configuration, found.store, ReplayedEntropy(error.code + job), clock.now(), log
+            )
+        clock.seconds += 1
+    told = [fields for name, fields in log.events if name == "alert"]
+    assert [fields["job"] for fields in told] == ["source stream"] * 3
+    for job in jobs:
+        found.store.report_problem(job, "", TooSlowError("it took longer"), clock.now())
+    watch_over(configuration, found.store, ReplayedEntropy("slow"), clock.now(), log)
+    told = [fields for name, fields in log.events if name == "alert"]
+    assert {fields["job"] for fields in told[3:]} == set(jobs)
 
 
 def test_a_burnt_charge_a_low_budget_and_a_silent_source(home: Home, running: Running) -> None:
