@@ -146,7 +146,7 @@ def test_every_kind_of_call_is_stopped_at(life: Life) -> None:
 
 def test_killed_anywhere(template: Home, life: Life) -> None:
     """A restart completes the work, loses nothing and pays for nothing twice."""
-    for point in some(life.deaths(), 16):
+    for point in some(life.deaths(), 10):
         assert kills.violations(template, point) == []
 
 
@@ -260,7 +260,7 @@ def test_every_kind_is_in_its_sweeps() -> None:
 def test_killed_anywhere_in_every_kind(tmp_path: Path) -> None:
     """Releases of all kinds are made once and stand in their tables once, after any death."""
     home = EveryKind.furnish(tmp_path / "template")
-    for point in some(kills.first_life(home).deaths(), 4):
+    for point in some(kills.first_life(home).deaths(), 2):
         assert kills.violations(home, point) == []
 
 
@@ -330,9 +330,9 @@ def test_a_store_that_does_not_wait_for_the_disk_is_caught(
 
 def test_full_disks(template: Home, life: Life) -> None:
     """Nothing charged, or burnt, or kept for later; and when space is back the work goes on."""
-    for point in some(life.refusals(), 8):
+    for point in some(life.refusals(), 5):
         assert disks.refused(template, point) == []
-    for limit, amount in some(disks.limits(template, 4096), 8):
+    for limit, amount in some(disks.limits(template, 4096), 5):
         assert disks.limited(template, limit, amount) == []
 
 
@@ -425,7 +425,7 @@ def test_a_leak_in_a_report_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_twins_leave_the_same_traces() -> None:
     """Neighbouring batches, the same chance: nothing but released values may differ."""
-    for records, one_more in some(twins.neighbours(10), 4):
+    for records, one_more in some(twins.neighbours(10), 2):
         assert twins.difference(records, one_more) == []
 
 
@@ -539,7 +539,7 @@ def test_what_is_not_paid_for_is_found(
 
 def test_walks() -> None:
     """A few random walks; what may have been learned is charged."""
-    for seed in range(3):
+    for seed in range(2):
         assert walks.walk(seed, 25) == []
 
 
