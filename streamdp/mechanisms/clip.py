@@ -36,6 +36,9 @@ DOUBT = 3.0
 STAYS = 2.0
 """Units that a centre may move; farther, and distances from the old one say nothing of the new."""
 
+DOUBT_OF_FALLING = 2.0
+"""The same of numbers that are pooled so that they fall: part of their noise is averaged out."""
+
 LIKELY, POSSIBLE = 0.0, 2.0
 """Deviations above a released number that the true one may lie: to choose a reach, and to say what
 it hides."""
@@ -154,19 +157,24 @@ class Clip:
         spread = MEMORY**2 * self.spread + variance
         return replace(self, distances=tuple(kept), spread=spread)
 
-    def shares(self, most: float = LIKELY, *, squares: bool = False) -> FloatArray:
+    def shares(
+        self, most: float = LIKELY, *, squares: bool = False, falling: bool = False
+    ) -> FloatArray:
         """Share of records by distance; those of the guessed law as far as noise hides them.
 
         Args:
             most: Deviations above a released number that the true one may lie.
             squares: What is wanted are squares of distances, in which a far record counts for many:
                 noise passes for none, and the guessed law has a heavier tail.
+            falling: Numbers that noise may be fall with the distance (`falling`).
         """
         starts = np.array([low for low, _ in self._edges()])
         possible = starts < max(self.farthest, 1.0)
-        seen = np.maximum(np.array(self.distances), 0.0) * possible
+        released = self.falling() if falling else np.array(self.distances)
+        seen = np.maximum(released, 0.0) * possible
         total = max(float(seen.sum()), 1.0)
-        noise = DOUBT**2 * self.spread + 1e-9
+        doubt = DOUBT_OF_FALLING if falling else DOUBT
+        noise = doubt**2 * self.spread + 1e-9
         doubtful = squares or (most == LIKELY and not self.guessed)
         trust = (
             np.maximum(1 - noise / (seen**2 + 1e-9), 0) if doubtful else seen**2 / (seen**2 + noise)
@@ -179,6 +187,26 @@ class Clip:
         believed = trust * seen + (1.0 - trust) * guessed
         shares: FloatArray = believed / believed.sum()
         return shares
+
+    def falling(self) -> FloatArray:
+        """Released numbers; behind the last one that is sure, the nearest that do not rise.
+
+        A far cell weighs by its distance, so noise in one of them alone would drive the reach out,
+        and a wider reach brings more noise. Tails fall: what rises is averaged with what lies
+        before it (isotonic regression by pooling adjacent violators).
+        """
+        seen = np.array(self.distances)
+        sure = np.flatnonzero(seen > DOUBT * math.sqrt(self.spread))
+        start = int(sure[-1]) + 1 if len(sure) else 0
+        blocks: list[tuple[float, int]] = []
+        for each in seen[start:].tolist():
+            mean, size = each, 1
+            while blocks and blocks[-1][0] < mean:
+                before, many = blocks.pop()
+                mean, size = (before * many + mean * size) / (many + size), many + size
+            blocks.append((mean, size))
+        seen[start:] = [mean for mean, size in blocks for _ in range(size)]
+        return seen
 
     def likely_scale(self) -> float:
         """The largest spread up to the guessed one that released distances do not refute, in cells.
@@ -209,9 +237,9 @@ class Clip:
         shares: FloatArray = beyond[:-1] - beyond[1:]
         return shares
 
-    def overshoot(self, reach: float) -> float:
-        """Mean of what lies beyond a reach."""
-        return float(self.shares(LIKELY) @ self._beyond(reach)[0])
+    def overshoot(self, reach: float, *, falling: bool = False) -> float:
+        """Mean of what lies beyond a reach; `falling` as in `shares`."""
+        return float(self.shares(LIKELY, falling=falling) @ self._beyond(reach)[0])
 
     def _beyond(self, reach: float) -> tuple[FloatArray, FloatArray]:
         """Means of max(d - reach, 0) and max(d² - reach², 0) by distance, even within a cell."""
@@ -273,17 +301,19 @@ class Clip:
     def second_moment(self) -> float:
         """Mean square of the distance."""
         squares = [(low * low + low * high + high * high) / 3 for low, high in self._edges()]
-        return float(np.dot(self.shares(), squares))
+        return float(np.dot(self.shares(falling=True), squares))
 
-    def following(self, centre: int, noise: float) -> Clip:
+    def following(self, centre: int, noise: float, *, squares: bool = False) -> Clip:
         """The clip of the next batch.
 
         Args:
             centre: What is believed of the mean.
             noise: Deviation of the noise of a released mean, over the reach.
+            squares: Squares are summed, too, in which a far record counts for many: also numbers
+                that noise may be keep their distance.
         """
         tried = CANDIDATES * self.unit
-        costs = [self.overshoot(each) + noise * each for each in tried]
+        costs = [self.overshoot(each, falling=not squares) + noise * each for each in tried]
         reach = min(max(1, math.ceil(tried[int(np.argmin(costs))])), MOST_REACH)
         if abs(centre - self.centre) > STAYS * self.unit:
             return replace(self, centre=centre, distances=(0.0,) * DISTANCES, spread=0.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from streamdp.mechanisms.clip import DISTANCES, Clip
 
@@ -44,3 +45,19 @@ def test_with_nothing_seen_the_reach_is_as_far_as_the_guess_goes() -> None:
     """Noise of a million records a cell: neither a cell nor all of the line."""
     following = seen(1e6).following(0, 0.05)
     assert 20 <= following.reach <= 640
+
+
+def test_noise_in_one_far_cell_does_not_drive_the_reach_out() -> None:
+    """Twice its deviation, where nearer cells have nothing; for squares it counts as released."""
+    released = (400.0, 300.0, 200.0, 95.0, -40.0, -10.0, -30.0, 0.0, 60.0)
+    clip = Clip(0, 100, 10, 30.0, released, spread=900.0)
+    assert clip.following(0, 0.01).reach < 0.1 * clip.following(0, 0.01, squares=True).reach
+
+
+def test_pooled_numbers_fall_and_keep_their_sum() -> None:
+    """Numbers that are sure stay as they are."""
+    clip = Clip(0, 100, 10, 30.0, (1.0, 9.0, 500.0, 3.0, 7.0, -40.0, 60.0, 0.0, 8.0), 400.0)
+    found = clip.falling()
+    assert found[:3].tolist() == [1.0, 9.0, 500.0]
+    assert sum(found) == pytest.approx(548.0)
+    assert (np.diff(found[3:]) <= 1e-9).all()

@@ -374,7 +374,8 @@ class MomentOf:
             centre += round(float(np.average(mean, weights=n)))
             centre = min(max(centre, self.grid.lower), self.grid.upper)
         relative = asked[1].noise.variance ** 0.5 / asked[1].noise.sensitivity
-        return clip.following(centre, relative / float(n.mean()))
+        squares = self.moment == "variance"
+        return clip.following(centre, relative / float(n.mean()), squares=squares)
 
     def _possible(self) -> tuple[float, float]:
         """The least and the most that the moment can be, in cells.
