@@ -210,6 +210,17 @@ class Measured:
         """Whether a measure of the newest release counts records."""
         return any("count" in each for each in self._measures(part))
 
+    def questions(self, part: str, places: Sequence[int]) -> int:
+        """How many different questions a measure was in some releases."""
+        return len(
+            {
+                each.terms.digest
+                for place in places
+                for each in self.releases[place].measurements
+                if each.terms.part == part
+            }
+        )
+
     def _measures(self, part: str) -> Iterator[Json]:
         return (
             each.terms.question.get("measure") or {}

@@ -208,7 +208,7 @@ def changes_grid(compared: Comparison | None, unit: str) -> Grid:
         head.append("sure, in 100")
     found = []
     for row in rows:
-        line = [Cell(_in(row.name, "" if unit else row.unit)), _value(row)]
+        line = [Cell(_in(compared.called(row), "" if unit else row.unit)), _value(row)]
         if moved:
             line.append(_cell(row.moved.by, signed=True) if row.moved else Cell("–"))
         if known:

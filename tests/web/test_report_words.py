@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 from xml.etree import ElementTree
 
 import pytest
@@ -42,6 +44,12 @@ MORE = """
     measures:
       flights: count
       late: {count: {sql: arrival_delay > 30}}
+  delays:
+    kind: statistics
+    source: flights
+    epsilon: 0.1
+    measures:
+      delay: {mean: arrival_delay, resolution: 1, bounds: [-60, 300], measured_in: minutes}
   destinations:
     kind: keys
     source: flights
@@ -224,14 +232,60 @@ def test_a_headline_is_usual_only_within_earlier_periods(configuration: Configur
             assert (word in said) if word else not re.search("above|below|usual", said)
 
 
+def test_means_of_periods_are_those_of_their_days(configuration: Configuration) -> None:
+    """With the means of the ends; a change reaches from the least to the most that it can be."""
+    now, before = (told(configuration, "delays", at=WEEK - days * DAY) for days in (0, 7))
+    mean, low, high = (
+        [
+            fmean(float(release.rows[0][name]) for release in each.releases)  # type: ignore[arg-type]
+            for each in (now, before)
+        ]
+        for name in ("value", "lower", "upper")
+    )
+    assert now.compared is not None
+    found = row(now.compared, measure="delay")
+    assert found.value == pytest.approx((mean[0], low[0], high[0]))
+    assert found.moved is not None
+    assert found.moved.by == pytest.approx((mean[0] - mean[1], low[0] - high[1], high[0] - low[1]))
+    assert (found.adds_up, found.averaged, found.unit) == (False, True, "minutes")
+    name = "delay · mean, mean of 6 days"
+    assert name in now.words.headline
+    assert f"{found.moved.said(name, 'minutes')}." in now.words.changed
+    assert "averaged over the days" in now.words.about_changes
+
+
+def test_choices_and_keys_are_compared_by_their_names(configuration: Configuration) -> None:
+    """How often each was chosen in both weeks; which keys were found in one of them alone."""
+    now, before = (told(configuration, "busiest", at=WEEK - days * DAY) for days in (0, 7))
+    cells = [Counter(each.picture.series[0].cells) for each in (now, before)]
+    assert now.compared is not None
+    assert {name: rest for name, *rest in now.compared.chosen} == {
+        name: [each[name] for each in cells] for name in cells[0] | cells[1]
+    }
+    name, often, then = now.compared.chosen[0]
+    said = f"{name} was chosen in {often} of 6 days, and in {then} of 7 in the week before."
+    assert said in now.words.changed
+    for days in (7, 0):
+        now, before = (
+            told(configuration, "destinations", at=WEEK - each * DAY) for each in (days, days + 7)
+        )
+        keys = [{str(r["dest"]) for e in each.releases for r in e.rows} for each in (now, before)]
+        assert now.compared is not None
+        assert set(now.compared.came) == keys[0] - keys[1]
+        assert set(now.compared.went) == keys[1] - keys[0]
+        words = " ".join(now.words.changed)
+        assert ("Found now, and not in the week before: " in words) == bool(keys[0] - keys[1])
+        assert ("Found in the week before, and not now: " in words) == bool(keys[1] - keys[0])
+
+
 def test_what_does_not_add_up_is_said_to(configuration: Configuration) -> None:
-    """Choices have a headline of what was chosen, keys say which are new, and neither compares."""
+    """Choices have a headline of what was chosen, and keys say which are new."""
     chosen, keys = (told(configuration, job) for job in ("busiest", "destinations"))
     assert re.search(
         "that was chosen most often is (ATL|BOS) in [3-6] of 6 batches", chosen.words.headline
     )
-    for found in (chosen, keys):
-        assert "does not add up" in found.words.about_changes
+    assert "Choices are drawn with noise" in chosen.words.about_changes
+    assert "A key is found where its noisy count is large" in keys.words.about_changes
     first = told(configuration, "destinations", at=WEEK - 14 * DAY)
     assert "ATL" in next(each for each in first.words.changed if each.startswith("Found now: "))
 

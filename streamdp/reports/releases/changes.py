@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from streamdp.answers.periods import AROUND, Period, Step, holding
 from streamdp.config import Configuration
 from streamdp.database import Database
 from streamdp.errors import ConfigurationError
+from streamdp.reports.releases.averages import Labels, averages, choices, found_keys
 from streamdp.reports.releases.headline import headline_series
 from streamdp.reports.releases.sentences import SURE, change_said
 from streamdp.reports.releases.series import MEASURED, NESTED, Picture, shown, text_of
@@ -34,6 +35,9 @@ EARLIER, FEWEST = 8, 3
 
 MOST_ROWS, MOST_GROUPS = 400, 24
 """Rows of one comparison, and groups whose quantiles are compared: the first."""
+
+MOST_AVERAGED = 1000
+"""Releases of a period of which values are averaged."""
 
 MOST_FILES = 1000
 """Releases of files up to which a page compares: none is found by its date without reading all."""
@@ -80,6 +84,7 @@ class PeriodRow:
         adds_up: Whether it is a sum over batches.
         moved: Since the period before; None where that is not known.
         is_count: Whether it counts records, of which there are never fewer than none.
+        averaged: Whether it is the mean of what batches say, because that does not add up.
     """
 
     labels: Mapping[str, str | None]
@@ -89,6 +94,7 @@ class PeriodRow:
     adds_up: bool
     moved: Moved | None
     is_count: bool = False
+    averaged: bool = False
 
     @property
     def shown(self) -> Interval:
@@ -119,6 +125,10 @@ class Comparison:
         each: What one batch is, in a word.
         left_out: Groups that were not compared, because there are too many.
         groups: How many groups the job lists or has found; 0 where it has none.
+        found: How many keys were found in this period; 0 of a job that finds none.
+        chosen: Each candidate, and how often it was chosen in this period and in the one before.
+        came: Keys that were found in this period, and not in the one before.
+        went: Keys that were found in the one before, and not in this one.
         why: The reason why there are no rows.
     """
 
@@ -134,6 +144,10 @@ class Comparison:
     each: str = "batch"
     left_out: int = 0
     groups: int = 0
+    found: int = 0
+    chosen: tuple[tuple[str, int, int], ...] = ()
+    came: tuple[str, ...] = ()
+    went: tuple[str, ...] = ()
     why: str = ""
 
     @property
@@ -143,6 +157,8 @@ class Comparison:
 
     def called(self, row: PeriodRow) -> str:
         """The name of a row, and of what its value is the mean."""
+        if row.averaged:
+            return f"{row.name}, mean of {self.batches} {several(self.each)}"
         return f"{row.name} a {self.each}" if row.adds_up and self.per_batch else row.name
 
 
@@ -178,7 +194,8 @@ def comparison(
     try:
         places = measured.within(period, partial=True)
         periods = places, _within(measured, before)
-        compared = _Compared(measured, newest, whole.columns, period, before, *periods)
+        both = _released(database, job, period), _released(database, job, before)
+        compared = _Compared(measured, newest, whole.columns, period, before, *periods, both)
         rows = _together_first(islice(compared.rows(), MOST_ROWS))
     except ConfigurationError as error:
         return Comparison(step, period, why=error.what)
@@ -193,6 +210,7 @@ def comparison(
         each=_each(newest),
         left_out=max(len(measured.groups) - MOST_GROUPS, 0),
         groups=len(measured.groups) if measured.by else 0,
+        **_unlike(*both, whole.columns),
     )
     asked = configuration.releases[job].headline
     series = headline_series(whole, asked)
@@ -275,7 +293,8 @@ def since_before(
     if not all(periods):
         return None
     labels = dict(zip(whole.labels, series.labels, strict=True))
-    compared = _Compared(found, last[0], whole.columns, period, before, *periods)
+    both = _released(database, job, period), _released(database, job, before)
+    compared = _Compared(found, last[0], whole.columns, period, before, *periods, both)
     try:
         free = {*found.by, *MEASURED} if found.by else set()
         kept = {name: text for name, text in labels.items() if name not in free}
@@ -300,9 +319,34 @@ def since_before(
     )
 
 
+def _released(database: Database, job: str, period: Period) -> tuple[Release, ...]:
+    """The releases of a period; nothing where they are too many to be averaged."""
+    stretch = Stretch(period.since, period.until)
+    found = newest_releases(database, job, MOST_AVERAGED + 1, stretch)
+    return found if len(found) <= MOST_AVERAGED else ()
+
+
+def _unlike(
+    now: tuple[Release, ...], before: tuple[Release, ...], columns: tuple[Column, ...]
+) -> dict[str, Any]:
+    """What was chosen in two periods, and which keys were found in one of them alone."""
+    one, other = choices(now, columns), choices(before, columns)
+    chosen = tuple((each, one[each], other[each]) for each, _ in (one + other).most_common())
+    keys, others = found_keys(now, columns), found_keys(before, columns)
+    came = tuple(each for each in keys if each not in set(others))
+    went = tuple(each for each in others if each not in set(keys))
+    found = {"found": len(keys), "chosen": chosen, "came": came, "went": went}
+    return found if now and before else {}
+
+
 def _together_first(rows: Iterable[PeriodRow]) -> tuple[PeriodRow, ...]:
     """Rows of all groups together before those of each."""
     return tuple(sorted(rows, key=lambda row: None not in row.labels.values()))
+
+
+def several(each: str) -> str:
+    """The word for several batches."""
+    return "batches" if each == "batch" else f"{each}s"
 
 
 def _each(release: Release) -> str:
@@ -354,6 +398,7 @@ class _Compared:
     before: Period
     places: tuple[int, ...]
     places_before: tuple[int, ...]
+    releases: tuple[tuple[Release, ...], tuple[Release, ...]]
 
     def rows(self, only: Mapping[str, str | None] | None = None) -> Iterator[PeriodRow]:
         """Each row of the newest release that follows of both, or of this one alone.
@@ -369,10 +414,11 @@ class _Compared:
                 self.measured, self.newest, self.places_before, partial=True
             )
         } if self.places_before else {}  # fmt: skip
-        known = set(self.measured.groups[:MOST_GROUPS])
+        known, answered = set(self.measured.groups[:MOST_GROUPS]), set[Labels]()
         unlike = bool(self.places_before) and len(self.places_before) != len(self.places)
         for named, group, ask in answerable(self.measured, self.newest, self.places, partial=True):
             labels = _labels(named)
+            answered.add(tuple(labels.values()))
             if (group and group not in known) or (only and only.items() - labels.items()):
                 continue
             adds_up = NESTED not in named
@@ -392,6 +438,28 @@ class _Compared:
             name = called(labels, self.measured.by, len(self.measured.groups), self.columns)
             is_count = adds_up and self._is_count(labels)
             yield PeriodRow(labels, name, ends, self._unit(labels), adds_up, moved, is_count)
+        yield from self._averaged(only, answered)
+
+    def _averaged(
+        self, only: Mapping[str, str | None] | None, answered: set[Labels]
+    ) -> Iterator[PeriodRow]:
+        """Rows of measures that do not add up, as means of what batches say of them."""
+        names = [each.name for each in self.columns if each.role == "label"]
+        if MEASURED[0] not in names:
+            return
+        now, before = (averages(each, self.columns) for each in self.releases)
+        for key, value in now.items():
+            labels = dict(zip(names, key, strict=True))
+            if key in answered or (only and only.items() - labels.items()):
+                continue
+            if self.measured.questions(labels[MEASURED[0]] or "", self.places) > 1:
+                continue
+            was, moved = before.get(key), None
+            both = (*self.places_before, *self.places)
+            if was and self.measured.questions(labels[MEASURED[0]] or "", both) == 1:
+                moved = Moved((value[0] - was[0], value[1] - was[2], value[2] - was[1]))
+            name = called(labels, self.measured.by, len(self.measured.groups), self.columns)
+            yield PeriodRow(labels, name, value, self._unit(labels), False, moved, averaged=True)
 
     def _is_count(self, labels: Mapping[str, str | None]) -> bool:
         """Whether rows that add up count records, and are no sums of values."""

@@ -12,7 +12,7 @@ from streamdp.privacy.amounts import delta_text, epsilon_text, total_text
 from streamdp.reports.guarantee.budget import budgets
 from streamdp.reports.guarantee.plain import NOT_PROMISED, guessed_right, one_and_all, row_of
 from streamdp.reports.guarantee.statement import life_of
-from streamdp.reports.releases.changes import FEWEST, Comparison, PeriodRow, called
+from streamdp.reports.releases.changes import FEWEST, Comparison, PeriodRow, called, several
 from streamdp.reports.releases.headline import Headline, headline
 from streamdp.reports.releases.periods import in_words
 from streamdp.reports.releases.sentences import amounts, change_said
@@ -264,6 +264,15 @@ def _changed(compared: Comparison | None, unit: str, by: tuple[str, ...]) -> Ite
     for row in _surest(peers) + others[: max(SENTENCES - len(peers), 2)]:
         if row.moved is not None:
             yield f"{row.moved.said(compared.called(row), row.unit)}."
+    for choice, now, then in compared.chosen[:SENTENCES]:
+        yield (
+            f"{choice} was chosen in {now} of {_many(compared.batches, compared.each)}, and in"
+            f" {then} of {compared.batches_before} in the {compared.step} before."
+        )
+    if compared.came:
+        yield f"Found now, and not in the {compared.step} before: {_listed(compared.came)}."
+    if compared.went:
+        yield f"Found in the {compared.step} before, and not now: {_listed(compared.went)}."
     for group, moved in list(compared.all_deciles.items())[:SENTENCES]:
         name = " · ".join(filter(None, (group, "all deciles together")))
         yield f"{moved.said(name, unit)}."
@@ -279,7 +288,7 @@ def _is_peer(row: PeriodRow, main: PeriodRow, by: tuple[str, ...]) -> bool:
 def _is_like(row: PeriodRow, main: PeriodRow) -> bool:
     """Whether a row says as much as the headline: another measure, not a cell or a quantile."""
     many = [len(list(filter(None, each.labels.values()))) for each in (row, main)]
-    return row is main or (row.adds_up and many[0] == many[1])
+    return row is main or ((row.adds_up or row.averaged) and many[0] == many[1])
 
 
 def _surest(rows: Sequence[PeriodRow]) -> list[PeriodRow]:
@@ -325,18 +334,31 @@ def about_changes(compared: Comparison | None) -> str:
         return f"Nothing is compared: {compared.why}."
     if compared.before is None:
         return f"Nothing was released in the {compared.step} before."
+    if compared.chosen:
+        return "Choices are drawn with noise: what is chosen more often need not be better."
+    if compared.found:
+        same = (
+            "" if compared.came or compared.went else "The same keys were found in both periods. "
+        )
+        return f"{same}A key is found where its noisy count is large enough: others may be there."
     if not compared.rows:
         return "What this job releases does not add up over batches, so periods are not compared."
     said = f"{_many(compared.batches, compared.each)} against {compared.batches_before}."
     if compared.per_batch and any(row.adds_up for row in compared.rows):
         said += (
             f" Counts and sums are means of a {compared.each}, because the periods have not as"
-            f" many {_many(2, compared.each).removeprefix('2 ')}."
+            f" many {several(compared.each)}."
         )
     if any(row.adds_up for row in compared.rows):
         said += (
             " The ranges of counts and sums are those of the added noise alone. How sure it is that"
             " whatever produces the records has changed is not measured for them."
+        )
+    if any(row.averaged for row in compared.rows):
+        said += (
+            f" What does not add up, such as a mean, is averaged over the"
+            f" {several(compared.each)}; its range is as wide as if all of them were off the same"
+            " way."
         )
     if any(row.shown != row.value for row in compared.rows):
         said += (
@@ -354,9 +376,7 @@ def about_changes(compared: Comparison | None) -> str:
 
 
 def _many(count: int, each: str) -> str:
-    if count == 1:
-        return f"1 {each}"
-    return f"{count} batches" if each == "batch" else f"{count} {each}s"
+    return f"1 {each}" if count == 1 else f"{count} {several(each)}"
 
 
 def _cost(
