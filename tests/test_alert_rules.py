@@ -327,6 +327,16 @@ def _silent(shop: Shop) -> None:
     shop.ahead = 600
 
 
+def _stopped(shop: Shop) -> None:
+    file = PulseFile(shop.folder / "store.db")
+    file.write(Pulse(shop.now(), None))
+    file.close()
+    shop.ahead = 3600
+    shop.scrape()
+    assert "StreamdpDaemonStopped" not in shop.firing(), "an hour may lie between two runs"
+    shop.ahead = 3 * 3600
+
+
 def _exhaust(shop: Shop) -> None:
     shop.changed(("batch: 4, lifetime: 400", "batch: 1, lifetime: 2"))
     shop.once()
@@ -373,6 +383,7 @@ def _said(**said: object) -> Callable[[Shop], None]:
 PROVOKED: dict[str, Callable[[Shop], None]] = {
     "StreamdpPageDown": _page_down,
     "StreamdpDaemonDead": _silent,
+    "StreamdpDaemonStopped": _stopped,
     "StreamdpStoreUnwritable": _said(store="no space left"),
     "StreamdpVolumeFilling": _nothing_free,
     "StreamdpQuestionHung": _said(asking=(Asking("s", "a", 0, "hung"),)),
