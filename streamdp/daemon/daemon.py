@@ -198,7 +198,8 @@ class Daemon:
         """What the daemon does now."""
         now, copying = self._clock.now(), running.copying
         asking = asking_of(rounds, self._clock)
-        late = late_jobs(self._configuration, rounds.unserved(), now)
+        store = self._failure or rounds.failure
+        late = {} if store else late_jobs(self._configuration, rounds.unserved(), now)
         if late:
             with suppress(StoreError):  # one that cannot be read is told by others
                 found = problems(running.store.database)
@@ -207,7 +208,7 @@ class Daemon:
         return Pulse(
             now,
             os.getpid(),
-            self._failure or rounds.failure,
+            store,
             rounds.finished_at,
             asking,
             late,

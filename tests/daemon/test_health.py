@@ -120,7 +120,7 @@ def test_who_waits_behind_failures_that_are_told_is_not_told_as_late_in_turns(ho
 def test_the_pulse_has_no_late_job_whose_source_is_told_as_locked(
     home: Path, tmp_path: Path
 ) -> None:
-    """As soon as the lock is gone from the problems, it is late for another reason."""
+    """Nor one that waits for a store that is full; without either it is late for its own reason."""
     configuration = load(home / "config.yaml")
     daemon = Daemon(
         home / "config.yaml", configuration, ReplayedEntropy(), Real(), lambda _: EventLog()
@@ -133,6 +133,9 @@ def test_the_pulse_has_no_late_job_whose_source_is_told_as_locked(
     )
     running = SimpleNamespace(store=world.store, copying=None)
     assert daemon._pulse_of(running, rounds).late.keys() == {"air_time"}  # type: ignore[arg-type]
+    rounds.failure = "the store is full"
+    assert daemon._pulse_of(running, rounds).late == {}, "it is told as the store's"  # type: ignore[arg-type]
+    rounds.failure = ""
     world.store.report_problem("air_time", "", SourceLockedError("it is locked"), woke)
     assert daemon._pulse_of(running, rounds).late == {}  # type: ignore[arg-type]
 
