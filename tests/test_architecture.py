@@ -22,7 +22,7 @@ BELOW = {
     "registry": {"errors"},
     "extras": {"errors"},
     "zones": set(),
-    "privacy": {"types", "errors"},
+    "privacy": {"types", "errors", "config"},
     "priors": {"types", "errors", "privacy"},
     "mechanisms": {"types", "errors", "privacy", "priors"},
     "learning": {"types", "errors", "privacy", "priors", "mechanisms"},
@@ -231,7 +231,7 @@ def test_no_other_room_knows_the_name_of_a_kind() -> None:
         assert not names_in(path) & set(registry.OWN), path
 
 
-BETWEEN = {"kinds", "gates", "sinks", "sources", "backends"}
+BETWEEN = {"privacy", "kinds", "gates", "sinks", "sources", "backends", "store", "log"}
 BASE = ROOT / "config" / "base"
 """What sections of kinds and gates are made of; the rest of `config` stands above them."""
 

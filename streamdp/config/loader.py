@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from streamdp.config.base.paths import DEMO
 from streamdp.config.base.yaml import Document, parse
-from streamdp.config.checks.sections import check
+from streamdp.config.check import check
 from streamdp.config.environment import interpolate
 from streamdp.config.model import Configuration
 from streamdp.config.wording import advice, wording

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
@@ -13,14 +13,14 @@ from streamdp.config.base.releases import Name, ReleaseSection
 from streamdp.config.base.schedules import Schedule
 from streamdp.config.base.section import Section
 from streamdp.config.sections.alerts import Alerts
-from streamdp.config.sections.caps import CapsSection
 from streamdp.config.sections.reports import ReportSection
-from streamdp.config.sections.units import Unit
 from streamdp.config.sections.web import Web
 from streamdp.gates.section import Gate
 from streamdp.kinds.registry import KINDS
 from streamdp.log.section import Log
-from streamdp.privacy.filters import Caps
+from streamdp.privacy.amounts import atto_up, nano_up
+from streamdp.privacy.filters import Caps, Measure
+from streamdp.privacy.section import Privacy
 from streamdp.sinks.section import AnySink
 from streamdp.sources.section import SourceSection
 from streamdp.store.section import Backup, Store
@@ -34,31 +34,6 @@ def _section_of_kind(name: str) -> type[ReleaseSection] | None:
 
 Release = Annotated[ReleaseSection, ByKind("release", KINDS.names, _section_of_kind)]
 """The section of a release, of whatever kind it says."""
-
-
-class Privacy(Section):
-    """Unit, relation and caps of the privacy guarantee."""
-
-    unit: Unit = Field(
-        description="Who is protected: a word for one record, or a section for a unit that has"
-        " several records.",
-        examples=["flight", {"name": "patient", "column": "patient_id", "rows": 5}],
-    )
-    neighbours: Literal["add-remove", "substitute"] = Field(
-        default="add-remove",
-        description="Neighbouring streams differ in one batch: by one unit more or less"
-        " (`add-remove`), or in the records of one unit (`substitute`). A record that changes its"
-        " batch is two steps. Default `add-remove`.",
-    )
-    caps: CapsSection = Field(
-        description="Most epsilon that one unit may lose. A release beyond a cap is refused.",
-        examples=[{"batch": 0.5, "lifetime": 60}],
-    )
-    allow_large_epsilon: bool = Field(
-        default=False,
-        strict=True,
-        description="Admit an epsilon above 20, which protects next to nothing. Default false.",
-    )
 
 
 class Configuration(Section):
@@ -141,6 +116,25 @@ class Configuration(Section):
         if task in self.releases:
             return self.releases[task].source
         return self.source_of(self.gates[task])
+
+    def gates_of(self, source: str) -> list[str]:
+        """Names of the gates of a source."""
+        return [name for name, gate in self.all_gates().items() if self.source_of(gate) == source]
+
+    def cost_of_batch(self, source: str, measure: Measure) -> int:
+        """Least price of all releases and gates of a source for a batch: it may be in one run each.
+
+        In rho that is what has a price in rho: what other releases cost depends on their draws, and
+        the ledger looks at it.
+        """
+        releases = [each for each in self.releases.values() if each.source == source]
+        if measure == "delta":
+            return sum(atto_up(each.price.delta) for each in releases)
+        cost = sum(each.price.nano for each in releases if each.price.measure == measure)
+        if measure == "epsilon":
+            gates = self.all_gates()
+            cost += sum(nano_up(gates[name].epsilon) for name in self.gates_of(source))
+        return cost
 
     def first_release(self, gate: Gate) -> ReleaseSection | None:
         """The release whose column a gate tests; None if it has one of its own."""

@@ -13,8 +13,8 @@ import numpy as np
 from streamdp.config import Configuration
 from streamdp.config.base.yaml import Document, Path
 from streamdp.config.loader import validated
-from streamdp.config.model import Privacy
 from streamdp.errors import ConfigurationError
+from streamdp.privacy.section import Privacy
 from streamdp.types import Json
 
 NAME, SOURCE = "release", "data"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib.resources import files
 from typing import Annotated, Any, Literal
@@ -472,3 +472,33 @@ def same_data(one: Json, other: Json, ids: Ids = file_ids) -> bool:
 def overlap() -> Callable[[Json, Json], bool]:
     """`same_data`, which looks at each file once."""
     return partial(same_data, ids=cache(file_ids))
+
+
+def check_sources(
+    sources: Mapping[str, SourceSection], unit: str | None, document: Document
+) -> None:
+    """Check each source, and refuse two names for the same records: two budgets for one's data.
+
+    Args:
+        sources: By name.
+        unit: Column of the unit; None for one record.
+        document: The file.
+
+    Raises:
+        ConfigurationError: With its place in the file.
+    """
+    seen: dict[str, str] = {}
+    ids = cache(file_ids)
+    for name, source in sources.items():
+        path: Path = ("sources", name)
+        source.check(unit, document, path)
+        place = source.compared_place()
+        for known, other in seen.items():
+            if same_records(place, known, ids):
+                refuse(
+                    f"this is the same data as source {other!r}, with a budget of its own",
+                    document,
+                    (*path, next(key for key in NAMING if getattr(source, key))),
+                    f"give both releases the source {other!r}",
+                )
+        seen[place] = name

@@ -19,10 +19,11 @@ from pydantic import (
 
 from streamdp.config.base.dialects import Dialect
 from streamdp.config.base.expressions import OfOneRecord, expression
+from streamdp.config.base.refusal import refuse
 from streamdp.config.base.schedules import Schedule
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveRational
-from streamdp.config.base.yaml import Path
+from streamdp.config.base.yaml import Document, Path
 from streamdp.gates.section import GateTerms
 from streamdp.privacy.filters import Measure
 from streamdp.privacy.price import Price
@@ -68,6 +69,29 @@ class RollupsSection(Section):
         description="Names of the sinks that get the rows. Default: the sinks of the release.",
         examples=[["weekly"]],
     )
+
+    def check(self, every: int | None, document: Document, path: Path, *, growing: bool) -> None:
+        """Require windows that do not overlap.
+
+        Args:
+            every: Seconds of a window; None where batches are no windows of time.
+            document: The file.
+            path: Of the section in it.
+            growing: Whether the windows grow.
+
+        Raises:
+            ConfigurationError: There are none.
+        """
+        if every is None:
+            hint = "cut the source by time: `batches: {column: ..., every: 1d, start: ...}`"
+            refuse("batches that are no windows of time have no periods", document, path, hint)
+        if growing:
+            refuse(
+                "growing batches overlap, so periods of them do not add up",
+                document,
+                path,
+                "leave it out",
+            )
 
 
 def listed(value: Any) -> Any:

@@ -7,8 +7,11 @@ from typing import Literal
 
 from pydantic import Field
 
+from streamdp.config.base.refusal import refuse
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import FileMode
+from streamdp.config.base.yaml import Document
+from streamdp.config.base.yaml import Path as Place
 
 ReportForm = Literal["html", "pdf", "md"]
 
@@ -40,3 +43,19 @@ class ReportSection(Section):
         description="Permissions of each file, in octal. Default 0600.",
         examples=["0644"],
     )
+
+    def check(self, document: Document, path: Place, *, growing: bool) -> None:
+        """Require batches that lie in a period.
+
+        Raises:
+            ConfigurationError: They grow.
+        """
+        if growing:
+            refuse(
+                f"the batches of {self.job} grow: all begin with the first record, none is of a"
+                " period",
+                document,
+                path,
+                f"leave it out: `streamdp report {self.job} --period all` writes one of all"
+                " releases",
+            )

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from streamdp.config import Configuration
-from streamdp.config.checks.gates import gates_of
 from streamdp.database import Database
 from streamdp.errors import ConfigurationError
 from streamdp.privacy.amounts import NANO, UNBOUNDED, exact, nano_up
@@ -45,7 +44,7 @@ class WhatIf:
 
     def is_about(self, configuration: Configuration, scope: str) -> bool:
         """Whether any of it is of one source."""
-        gates = set(gates_of(configuration, scope))
+        gates = set(configuration.gates_of(scope))
         of_tasks = (
             name in gates
             or (name in configuration.releases and configuration.releases[name].source == scope)
@@ -125,7 +124,7 @@ def prices_of_batch(
             found[name] = price_of_release(configuration, database, name)
             if name in other.prices:
                 found[name] = _item(other.prices[name], job.price.measure, found[name])
-    for name in gates_of(configuration, scope):
+    for name in configuration.gates_of(scope):
         found[name] = price_of_run(configuration, database, name)
         if name in other.prices:
             found[name] = _item(other.prices[name], "epsilon", found[name])

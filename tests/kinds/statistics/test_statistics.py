@@ -14,7 +14,6 @@ import pytest
 from pydantic import ValidationError
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
-from streamdp.config.sections.units import Unit
 from streamdp.kinds.charging import UnitCharging
 from streamdp.kinds.spec import BuildContext
 from streamdp.kinds.statistics.build import build
@@ -22,6 +21,7 @@ from streamdp.kinds.statistics.kind import Statistics
 from streamdp.kinds.statistics.section import StatisticsSection
 from streamdp.kinds.statistics.spec import SPEC
 from streamdp.privacy.price import Price
+from streamdp.privacy.section import Unit
 from streamdp.types import HARDLY_ANY, Batch, UnitBound
 from tests.contract.memory.engine import MemoryBackend
 from tests.worlds import ReplayedEntropy
