@@ -210,6 +210,11 @@ class Measured:
         """Whether a measure of the newest release counts records."""
         return any("count" in each for each in self._measures(part))
 
+    def is_never_negative(self, part: str) -> bool:
+        """Whether a measure of the newest release counts records, or sums values from 0 on."""
+        sums = (each for each in self._measures(part) if "sum" in each)
+        return self.is_count(part) or any(each["grid"][1] >= 0 for each in sums)
+
     def questions(self, part: str, places: Sequence[int]) -> int:
         """How many different questions a measure was in some releases."""
         return len(

@@ -227,7 +227,7 @@ def _sure(moved: Moved | None) -> Cell:
 
 
 def _value(row: PeriodRow) -> Cell:
-    """The value of a period; of a count that noise took below 0 with all of its interval, 0."""
+    """The value of a period; 0 where noise took all of its interval below."""
     return Cell("0", "noise took it below 0") if row.is_impossible else _cell(row.shown)
 
 

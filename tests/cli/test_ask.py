@@ -33,6 +33,7 @@ STATISTICS = """
     measures:
       flights: count
       minutes: {sum: air_time, resolution: 1, bounds: [0, 1000], measured_in: minutes}
+      delays: {sum: arrival_delay, resolution: 1, bounds: [-60, 300]}
       planes: {mean: air_time, resolution: 1, bounds: [0, 1000]}
 """
 RANGE = "2013-01-02..2013-01-10"
@@ -131,12 +132,14 @@ def test_answers_say_the_unit_of_their_values(home: Path) -> None:
     assert " minutes " in one["said"]
     with closing(connect_to_read(home / "streamdp.db")) as store:
         measured = asking(store, "traffic", "UTC").measured
-    for part, adds_up, is_count in (
+    for part, adds_up, never_negative in (
         ("flights", True, True),
-        ("minutes", True, False),
+        ("minutes", True, True),
+        ("delays", True, False),
         ("planes", False, False),
     ):
-        assert (measured.adds_up(part), measured.is_count(part)) == (adds_up, is_count)
+        assert measured.adds_up(part) == adds_up
+        assert measured.is_never_negative(part) == never_negative
 
 
 def test_changes_are_said_in_words() -> None:

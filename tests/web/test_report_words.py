@@ -190,7 +190,7 @@ def test_counts_are_shown_from_0_on_and_sums_are_not(configuration: Configuratio
     """What noise took below 0, and an end below 0; the change and the value are as they were."""
     found = compared(configuration, "traffic")
     jfk = row(found, origin="JFK", measure="late")
-    assert jfk.is_count
+    assert jfk.never_negative
     assert jfk.moved is not None
     cases = {
         (-27.0, -60.0, 6.0): Cell("0", "0 to 6"),
@@ -203,10 +203,10 @@ def test_counts_are_shown_from_0_on_and_sums_are_not(configuration: Configuratio
         _, ((_, shown, change, *_),) = changes_grid(replace(found, rows=(one,)), "")
         assert shown == cell
         assert change.value.lstrip("+") == amounts(*jfk.moved.by)[0]
-        note = "what noise took below 0 is shown as 0" in about_changes(replace(found, rows=(one,)))
+        note = "what noise took below is shown as 0" in about_changes(replace(found, rows=(one,)))
         assert note == (min(value) < 0)
         _, ((_, total, *_),) = changes_grid(
-            replace(found, rows=(replace(one, is_count=False),)), ""
+            replace(found, rows=(replace(one, never_negative=False),)), ""
         )
         assert total == Cell(amounts(*value)[0], " to ".join(amounts(*value)[1:]))
 

@@ -342,7 +342,7 @@ def test_a_headline_is_compared_with_the_same_weekday() -> None:
     assert usual.usual == "usual for a Thursday"
     high = headline(picture(told("a", *weeks, 99.0), BARS))
     assert high is not None
-    assert high.usual == "above all of the last 4 Thursdays (10 to 10)"
+    assert high.usual == "above all of the last 4 Thursdays (10.0 to 10.0)"
     assert headline(picture([], BARS)) is None
 
 
@@ -484,4 +484,4 @@ def test_a_flagged_batch_is_marked_with_its_reason() -> None:
     (series,) = found.series
     assert "badge" not in measured(series, 0)
     assert "hardly &lt;any&gt; records" in measured(series, 1)
-    assert "4 to 6" in measured(series, 1)
+    assert "4.0 to 6.0" in measured(series, 1)

@@ -83,7 +83,7 @@ class PeriodRow:
         unit: Of the value; empty without one.
         adds_up: Whether it is a sum over batches.
         moved: Since the period before; None where that is not known.
-        is_count: Whether it counts records, of which there are never fewer than none.
+        never_negative: Whether it is a count, or a sum of values from 0 on.
         averaged: Whether it is the mean of what batches say, because that does not add up.
     """
 
@@ -93,19 +93,21 @@ class PeriodRow:
     unit: str
     adds_up: bool
     moved: Moved | None
-    is_count: bool = False
+    never_negative: bool = False
     averaged: bool = False
 
     @property
     def shown(self) -> Interval:
-        """The value as people are told it: of a count, what lies below 0 is noise alone."""
+        """The value as people are told it: below 0 lies noise alone, if nothing is negative."""
         value, lower, upper = self.value
-        return (max(value, 0.0), max(lower, 0.0), max(upper, 0.0)) if self.is_count else self.value
+        if not self.never_negative:
+            return self.value
+        return max(value, 0.0), max(lower, 0.0), max(upper, 0.0)
 
     @property
     def is_impossible(self) -> bool:
-        """Whether it is a count of which the whole interval lies below 0."""
-        return self.is_count and self.value[2] < 0
+        """Whether it is never negative, and all of its interval lies below 0."""
+        return self.never_negative and self.value[2] < 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -436,8 +438,8 @@ class _Compared:
                 )
             ends = value.value / shared, value.lower / shared, value.upper / shared
             name = called(labels, self.measured.by, len(self.measured.groups), self.columns)
-            is_count = adds_up and self._is_count(labels)
-            yield PeriodRow(labels, name, ends, self._unit(labels), adds_up, moved, is_count)
+            never_negative = adds_up and self._is_never_negative(labels)
+            yield PeriodRow(labels, name, ends, self._unit(labels), adds_up, moved, never_negative)
         yield from self._averaged(only, answered)
 
     def _averaged(
@@ -461,10 +463,10 @@ class _Compared:
             name = called(labels, self.measured.by, len(self.measured.groups), self.columns)
             yield PeriodRow(labels, name, value, self._unit(labels), False, moved, averaged=True)
 
-    def _is_count(self, labels: Mapping[str, str | None]) -> bool:
-        """Whether rows that add up count records, and are no sums of values."""
+    def _is_never_negative(self, labels: Mapping[str, str | None]) -> bool:
+        """Whether a row that adds up counts records, or sums values from 0 on."""
         part = labels.get(MEASURED[0])
-        return part is None or self.measured.is_count(part)
+        return part is None or self.measured.is_never_negative(part)
 
     def _unit(self, labels: Mapping[str, str | None]) -> str:
         """What the values of a row are measured in."""

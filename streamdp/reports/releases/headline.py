@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from streamdp.reports.releases.digits import of_width, written
+from streamdp.reports.releases.sentences import amounts
 from streamdp.reports.releases.series import MEASURED, Line, Picture, Series
 from streamdp.types.columns import HARDLY_ANY
 
@@ -65,8 +66,10 @@ def headline(picture: Picture, row: Mapping[str, str] | None = None) -> Headline
     value, ends = _at(series.best, len(picture.batches) - 1)
     if value is None:
         return Headline(picture.called(series), "–", "", "", "no value in the newest batch", batch)
-    said = rounded(value, ends)
-    interval = "" if ends is None else f"{rounded(ends[0], ends)} to {rounded(ends[1], ends)}"
+    said, interval = rounded(value), ""
+    if ends is not None:
+        said, low, high = amounts(value, *ends)
+        interval = f"{low} to {high}"
     name, usual = picture.called(series), compared(picture, series)
     others = _others(picture, series)
     return Headline(name, said, picture.unit_of(series), interval, usual, batch, others)
@@ -116,17 +119,17 @@ def _usual_size(series: Series) -> float:
 def rounded(value: float, ends: tuple[float, float] | None = None) -> str:
     """A number with the digits that its interval supports: two of the interval's width.
 
-    Whole numbers of whole intervals stay whole.
+    Whole numbers without an interval stay whole.
 
-    >>> rounded(978.7321, (961.0, 997.0)), rounded(0.09498, (0.05, 0.14)), rounded(46.0, (42.0, 49))
-    ('979', '0.095', '46')
+    >>> rounded(978.7321, (961.0, 997.0)), rounded(0.09498, (0.05, 0.14)), rounded(139.0)
+    ('979', '0.095', '139')
     """
     width = 0.0 if ends is None else abs(ends[1] - ends[0])
     known = width if width > 0 else abs(value) / 100
     if not known or not math.isfinite(known):
         return f"{value:,.6g}"
     digits = of_width(known)
-    if all(float(each).is_integer() for each in (value, *(ends or ()))):
+    if ends is None and float(value).is_integer():
         digits = min(digits, 0)
     if width and value in (ends or ()):
         digits = max(digits, 0)

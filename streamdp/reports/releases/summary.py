@@ -362,8 +362,8 @@ def about_changes(compared: Comparison | None) -> str:
         )
     if any(row.shown != row.value for row in compared.rows):
         said += (
-            " There are never fewer records than none: what noise took below 0 is shown as 0, and"
-            " changes are those of the values with their noise."
+            " Counts, and sums of values from 0 on, are never below 0: what noise took below is"
+            " shown as 0, and changes are those of the values with their noise."
         )
     if compared.groups > 1:
         said += (
