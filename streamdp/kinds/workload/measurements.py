@@ -13,7 +13,6 @@ import numpy as np
 from streamdp.kinds.workload.drawing.design import fitted_variance
 from streamdp.kinds.workload.drawing.weights import Drawn
 from streamdp.kinds.workload.fitting import refit
-from streamdp.kinds.workload.fitting.fitted import Fitting
 from streamdp.kinds.workload.fitting.state import from_json, to_json
 from streamdp.mechanisms.noise import law_of, noise_of
 from streamdp.types import Json, Measurement, MeasurementTerms
@@ -55,7 +54,7 @@ def replayed(kind: WorkloadRelease, state: Json, measurements: Sequence[Measurem
     if not found:
         return None
     memory = from_json(state, workload)
-    return to_json(memory.after(Fitting(workload, memory).fit(tuple(found))))
+    return to_json(memory.after(kind.mechanism.fitting(memory).fit(tuple(found))))
 
 
 def _question(kind: WorkloadRelease, place: int) -> Json:

@@ -152,11 +152,12 @@ class WorkloadSection(ReleaseSection):
         " none.",
         examples=[{"morning": "hour < 9"}],
     )
-    choose: Literal["private", "public", "online"] = Field(
-        default="private",
+    choose: Literal["auto", "private", "public", "online"] = Field(
+        default="auto",
         description="How the tables to measure are chosen: by a private look at the batch"
-        " (`private`), without the batch (`public`), or by testing each in turn (`online`), which"
-        " needs `tolerance`. Default `private`.",
+        " (`private`), without the batch (`public`), by either as past releases and epsilon times"
+        " the expected rows make it better (`auto`), or by testing each in turn (`online`), which"
+        " needs `tolerance`. Default `auto`.",
     )
     tolerance: PositiveRational | None = Field(
         default=None,

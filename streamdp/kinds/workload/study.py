@@ -190,7 +190,7 @@ class Taught(WorkloadRelease):
             Measurement(place, counts.astype(np.float64), _EXACT)
             for place, counts in enumerate(outcome.auxiliary)
         )
-        return to_json(memory.after(Fitting(workload, memory).fit(exact)))
+        return to_json(memory.after(self.mechanism.fitting(memory).fit(exact)))
 
 
 def _marginals(workload: Workload, table: IntArray) -> TableCounts:

@@ -217,13 +217,13 @@ def test_what_is_foretold_by_the_batch_itself_is_caught() -> None:
     assert reading > 1.2
 
 
-def turning_loss(reach: int = 1) -> tuple[float, set[int]]:
+def turning_loss(reach: int = 1, blind: bool = True) -> tuple[float, set[int]]:
     """Of a course that turns, over the epsilon of its event; and how many rounds there were."""
     workload = Workload.of((2, 2), [(0,)])
-    mechanism = PrivateWeights(workload, TURNING, 2)
+    mechanism = PrivateWeights(workload, TURNING, 2, choose="auto")
     unsure = (np.array([0.0, 1.5]),)
     start = replace(remembered(workload), total=6.0, slow=unsure, last=unsure)
-    design = Design(TURNING, 2, cold_rounds=3)
+    design = Design(TURNING, 2, choose="auto", cold_rounds=3, blind=blind)
     short = partial(noise, reach=reach)
     with (
         patch.object(additive_noise, "discrete_laplace", short),
@@ -240,10 +240,39 @@ def turning_loss(reach: int = 1) -> tuple[float, set[int]]:
 
 
 def test_a_course_that_turns_loses_epsilon_and_no_more() -> None:
-    """Two rounds, or three if the first shows that nothing repeats: both are seen."""
+    """Two rounds, or three if the first, blind one shows that nothing repeats: both are seen."""
     found, rounds = turning_loss()
     assert rounds == {2, 3}
     assert 0.99 < found <= 1 + 1e-9
+
+
+def blind_laws(memory: Callable[[tuple[int, ...]], Memory]) -> list[Law]:
+    """Laws of neighbours of a release of one round that is blind."""
+    mechanism = PrivateWeights(Workload.of((2, 2), ONE_WAY), EPSILON, 2, choose="auto")
+    design = Design(EPSILON, 1, choose="auto", blind=True)
+    return [law(mechanism, design, memory, each) for each in ((2, 0, 0, 1), (2, 0, 0, 0))]
+
+
+def test_a_blind_round_loses_epsilon_and_no_more() -> None:
+    """It measures the same item whatever the batch is."""
+    start = remembered(Workload.of((2, 2), ONE_WAY))
+    one, other = blind_laws(lambda cells: start)
+    both = one.keys() & other.keys()
+    assert len({key[0][0] for key in both}) == 1
+    worst = max(abs(math.log(one[each] / other[each])) for each in both)
+    assert 0.99 < worst / float(EPSILON) <= 1 + 1e-9
+
+
+def test_a_blind_round_that_reads_the_batch_is_caught() -> None:
+    """Spreads that follow the batch choose another item for its neighbour, in every outcome."""
+    start = remembered(Workload.of((2, 2), ONE_WAY))
+
+    def reading(cells: tuple[int, ...]) -> Memory:
+        omegas = (0.0, 9.0) if sum(cells) % 2 else (9.0, 0.0)
+        return replace(start, spread=replace(start.spread, omegas=omegas))
+
+    one, other = blind_laws(reading)
+    assert not one.keys() & other.keys()
 
 
 def test_rounds_after_a_turn_at_the_price_before_it_are_caught() -> None:

@@ -126,3 +126,16 @@ def test_a_fit_that_reads_the_batch_is_caught(monkeypatch: pytest.MonkeyPatch) -
         design = mechanism.design(past)
         drawn = mechanism.draw(design, past, unforeseen(), PublicEntropy("read"))
     assert drawn.fit.hypothesis != Fitting(known, past).fit(drawn.measured).hypothesis
+
+
+@pytest.mark.parametrize("blind", [False, True])
+def test_an_item_that_no_look_chose_shows_by_itself_that_the_past_has_ended(blind: bool) -> None:
+    """One that is nearly even shows less than items do on the average, which a look would find."""
+    known, past = ended()
+    potentials = (past.slow[0], np.array([0.8, -0.8]), past.slow[2])
+    past = replace(past, slow=potentials, last=potentials)
+    fitting = Fitting(known, past, blind)
+    foretold = fitting.prior_masses(SLOW, 1)
+    fit = fitting.fit((Measurement(1, foretold[::-1], 20.0),))
+    assert fit.hypothesis == (UNIFORM if blind else SLOW)
+    assert fitting.fit((Measurement(1, foretold, 20.0),)).hypothesis == SLOW

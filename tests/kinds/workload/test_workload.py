@@ -21,7 +21,7 @@ from streamdp.kinds.workload.ask import ask
 from streamdp.kinds.workload.build import build
 from streamdp.kinds.workload.check import check
 from streamdp.kinds.workload.drawing.design import Design
-from streamdp.kinds.workload.drawing.rounds import Course, rounds_for
+from streamdp.kinds.workload.drawing.rounds import Course, is_blind, rounds_for
 from streamdp.kinds.workload.drawing.weights import PrivateWeights
 from streamdp.kinds.workload.fitting import distribution as distributions
 from streamdp.kinds.workload.fitting.concentration import Concentration
@@ -202,16 +202,47 @@ def test_every_way_of_a_course_costs_its_price(loss: Any) -> None:
     """Two rounds, or two more after the first; the event says both."""
     design = Design(Fraction(1, 3), 2, loss=loss, cold_rounds=3)
     half, quarter = Fraction(1, 6), Fraction(1, 12)
-    assert design.course().ways() == ((half, half), (half, quarter, quarter))
+    ways = design.course().ways()
+    assert ways == (((half, False),) * 2, ((half, False), *[(quarter, False)] * 2))
     assert design.event()["type"] == "choice"
     assert Design(Fraction(1, 3), 1, loss=loss, cold_rounds=3).event()["type"] == "sequence"
     for rounds in range(1, 5):
         for cold in range(6):
             course = Course(Fraction(1, 7), rounds, cold)
-            assert {sum(way) for way in course.ways()} == {Fraction(1, 7)}
+            assert {sum(price for price, _ in way) for way in course.ways()} == {Fraction(1, 7)}
             assert len(course.ways()[0]) == rounds
     price = rho_of(design.event()) if loss == "rho" else epsilon_of(design.event())
     assert price == Fraction(1, 3)
+
+
+@pytest.mark.parametrize("loss", ["epsilon", "rho"])
+def test_rounds_are_blind_until_a_course_turns(loss: Any) -> None:
+    """A blind one buys a measurement for all of its price; the event says which are."""
+    third = Fraction(1, 3)
+    course = Course(Fraction(1), 3, 4, blind=True)
+    blind = [[each for _, each in way] for way in course.ways()]
+    assert blind == [[True] * 3, [True, True, False, False], [True, False, False, False]]
+    assert {sum(price for price, _ in way) for way in course.ways()} == {Fraction(1)}
+    design = Design(Fraction(1), 3, choose="auto", loss=loss, cold_rounds=4, blind=True)
+    assert design.round(third, blind=True).measured == third
+    assert design.round(third).measured < third
+    assert len(design.round(third, blind=True).parts()) == 1
+    assert (rho_of if loss == "rho" else epsilon_of)(design.event()) == 1
+
+
+def test_rounds_are_blind_where_the_past_foretells_a_batch() -> None:
+    """By epsilon or √rho times the rows; not in a first release, nor where nothing repeats."""
+    assert [is_blind(Fraction(1), rows, "add-remove") for rows in (319, 320)] == [False, True]
+    assert not is_blind(Fraction(1), 639, "substitute")
+    assert [is_blind(Fraction(4), rows, "add-remove", "rho") for rows in (74, 75)] == [False, True]
+    known = workload()
+    mechanism = PrivateWeights(known, Fraction(1), 900, choose="auto")
+    memory = Memory.empty(known, 900.0)
+    later = replace(memory, releases=1)
+    assert mechanism.design(later).blind
+    assert not mechanism.design(memory).blind
+    assert not mechanism.design(Memory.cold(known, 900.0)).blind
+    assert not replace(mechanism, choose="private").design(later).blind
 
 
 def test_a_release_turns_to_more_rounds_when_nothing_repeats() -> None:

@@ -4,7 +4,8 @@ A round chooses an item where the counts and the current distribution differ mos
 permute-and-flip over integer scores with a tenth of the round's price, and measures all its
 cells with discrete Laplace noise. What past releases foretell of the items' use is added to the
 scores, more of it the less such a choice can see. With `choose: public` items are chosen from past
-releases alone, and the whole price buys measurements. With `choose: online` each is tested in turn
+releases alone, and the whole price buys measurements. With `choose: auto` rounds choose so,
+or privately (`rounds`). With `choose: online` each is tested in turn
 (`online`), and half of epsilon buys tests.
 
 At a price in rho the noise is discrete Gaussian, and the choice is the exponential mechanism: its
@@ -35,14 +36,15 @@ from streamdp.privacy.filters import Measure
 from streamdp.privacy.price import Price
 from streamdp.types import Entropy, FloatArray, IntArray, Json
 
-Choose = Literal["private", "public", "online"]
+Choose = Literal["auto", "private", "public", "online"]
 
 CHOICE_SHARES: dict[Choose, Fraction] = {
+    "auto": Fraction(1, 10),
     "private": Fraction(1, 10),
     "public": Fraction(),
     "online": Fraction(1, 2),
 }
-"""Share of a round's price that its choice gets."""
+"""Share of a round's price that its choice gets; with `auto` if it looks at the batch."""
 
 FORESIGHT = 0.2
 """Deviation of an item's use from what is foretold of it, over the records."""
@@ -76,6 +78,7 @@ class Design:
         loss: The measure of the price; with `rho` the noise is Gaussian.
         cold_rounds: How many items are measured once a measurement shows that nothing repeats; 0
             for as many.
+        blind: Whether rounds choose without the batch until a course turns, with `auto`.
 
     Raises:
         ValueError: Tests at a price in rho: they are pure, and not of bounded range.
@@ -88,6 +91,7 @@ class Design:
     tolerance: int = 1
     loss: Measure = "epsilon"
     cold_rounds: int = 0
+    blind: bool = False
 
     def __post_init__(self) -> None:
         if self.choose == "online" and self.loss == "rho":
@@ -134,17 +138,20 @@ class Design:
 
     def course(self) -> Course:
         """Its rounds, before the first."""
-        return Course(self.amount, self.rounds, self.cold_rounds)
+        return Course(self.amount, self.rounds, self.cold_rounds, self.blind)
 
-    def round(self, price: Fraction) -> Design:
-        """The draws of one round at its price."""
-        return replace(self, amount=price, rounds=1, cold_rounds=0)
+    def round(self, price: Fraction, blind: bool = False) -> Design:
+        """The draws of one round at its price; a blind one chooses without the batch."""
+        choose: Choose = self.choose
+        if choose == "auto":
+            choose = "public" if blind else "private"
+        return replace(self, amount=price, rounds=1, cold_rounds=0, blind=False, choose=choose)
 
     def event(self) -> Json:
         """Event of one record, for the ledger: the dearest of the ways that rounds may go."""
         about = {"mechanism": "multiplicative-weights", "choose": self.choose}
         ways = [
-            events.sequence([part for price in way for part in self.round(price).parts()], **about)
+            events.sequence([part for each in way for part in self.round(*each).parts()], **about)
             for way in self.course().ways()
         ]
         return ways[0] if len(ways) == 1 else events.choice(ways, **about)

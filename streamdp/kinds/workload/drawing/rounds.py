@@ -1,9 +1,14 @@
-"""How many items a release measures, and what each of these rounds costs.
+"""How many items a release measures, what each of these rounds costs, and which look at the batch.
 
 Each round measures one item. Few rounds have little noise each, and are best where past releases
 predict the other items. More rounds have more noise each, and are best where nothing repeats. The
 first measurement of a release shows which is the case. A course has a fixed price, which the rounds
 to come share equally. Once, when a measurement shows that nothing repeats, it adds rounds.
+
+A round chooses its item by a look at the batch, which costs a tenth of its price, or blindly: from
+past releases alone. Where measurements are good, what past releases lack is known better than a
+look tells, which sees what is far off today and not what is worth learning. Once nothing repeats
+all rounds look.
 """
 
 from __future__ import annotations
@@ -19,6 +24,13 @@ TURNING = 150.0
 """Epsilon·rows from which a release with a memory keeps a part of its price for a turn."""
 
 
+BLIND = 320.0
+"""Epsilon·rows from which rounds choose without the batch where the past foretells it."""
+
+GAUSSIAN_BLIND = 150.0
+"""The same for √rho·rows."""
+
+
 @dataclass(frozen=True, slots=True)
 class Course:
     """The rounds of a release that are still to come.
@@ -27,11 +39,13 @@ class Course:
         left: What is not spent of the price.
         rounds: How many there are, if nothing turns.
         cold_rounds: How many there are after a turn; 0 where the course cannot turn.
+        blind: Whether rounds choose without the batch until it turns.
     """
 
     left: Fraction
     rounds: int
     cold_rounds: int = 0
+    blind: bool = False
 
     @property
     def price(self) -> Fraction:
@@ -47,14 +61,18 @@ class Course:
         left, rounds, cold = self.left - self.price, self.rounds - 1, max(self.cold_rounds - 1, 0)
         if turn and rounds:
             return Course(left, max(rounds, cold))
-        return Course(left, rounds, cold)
+        return Course(left, rounds, cold, self.blind)
 
-    def ways(self) -> tuple[tuple[Fraction, ...], ...]:
-        """Prices of the rounds, in each of the ways they may go; every way costs `left`."""
+    def ways(self) -> tuple[tuple[tuple[Fraction, bool], ...], ...]:
+        """Prices of the rounds, and whether each is blind, in each of the ways they may go.
+
+        Every way costs `left`.
+        """
         if not self.rounds:
             return ((),)
         rest = [way for turn in (False, True) for way in self.after(turn).ways()]
-        return tuple(dict.fromkeys((self.price, *way) for way in rest))
+        first = self.price, self.blind
+        return tuple(dict.fromkeys((first, *way) for way in rest))
 
 
 def rounds_for(
@@ -90,6 +108,21 @@ def rounds_for(
         rounds = math.floor(2.0 + 2.0 * math.log10(strength / 281.0))
         rounds = max(rounds, 2 if turning and strength >= TURNING else 1)
     return min(max(rounds, 1), items)
+
+
+def is_blind(amount: Fraction, rows: int, relation: Relation, loss: Measure = "epsilon") -> bool:
+    """Whether rounds choose without the batch where the past foretells it.
+
+    Args:
+        amount: Price of the release, in `loss`.
+        rows: Expected, public.
+        relation: Substituted records need twice the noise.
+        loss: The measure of the price.
+    """
+    halved = float(amount) / (1.0 if relation == "add-remove" else 2.0)
+    if loss == "rho":
+        return math.sqrt(halved) * rows >= GAUSSIAN_BLIND
+    return halved * rows >= BLIND
 
 
 def _gaussian_rounds(

@@ -12,12 +12,11 @@ from fractions import Fraction
 
 from streamdp.kinds.workload.drawing.design import Choose, Design
 from streamdp.kinds.workload.drawing.online import Gate, Passed
-from streamdp.kinds.workload.drawing.rounds import rounds_for
+from streamdp.kinds.workload.drawing.rounds import is_blind, rounds_for
 from streamdp.kinds.workload.fitting.fitted import Fitting
 from streamdp.kinds.workload.fitting.hypotheses import UNIFORM, Fit, Memory
 from streamdp.kinds.workload.fitting.marginals import Workload
 from streamdp.kinds.workload.fitting.refit import Measurement
-from streamdp.kinds.workload.fitting.spread import schedule
 from streamdp.mechanisms.quantile_tree.sharpness import Relation
 from streamdp.privacy.events import choice
 from streamdp.privacy.filters import Measure
@@ -101,7 +100,7 @@ class PrivateWeights:
     def _cold_designs(self) -> tuple[Design, ...]:
         """Those of which the one is drawn that past releases foretell to be best."""
         cold = self._design(cold=True)
-        if self.choose != "private" or self.rounds:
+        if not self._looks or self.rounds:
             return (cold,)
         usual = self._design(cold=False).rounds
         fewest, most = max(usual - FEWER, 1), min(usual + MORE, len(self.workload.items))
@@ -109,15 +108,32 @@ class PrivateWeights:
 
     def _design(self, *, cold: bool) -> Design:
         """The design of a release; the number of tests is fixed, since it makes their margin."""
-        if self.choose != "private" or self.rounds or cold:
+        if not self._looks or self.rounds or cold:
             rounds = self.rounds or self._rounds(cold=cold and self.choose != "online")
             turned = 0
         else:
             rounds = self._rounds(turning=True)
             turned = self._rounds(cold=True) if rounds > 1 else 0
-        return Design(
-            self.amount, rounds, self.relation, self.choose, self.tolerance, self.loss, turned
+        blind = (
+            self.choose == "auto"
+            and not cold
+            and is_blind(self.amount, self.expected_rows, self.relation, self.loss)
         )
+        return Design(
+            self.amount,
+            rounds,
+            self.relation,
+            self.choose,
+            self.tolerance,
+            self.loss,
+            turned,
+            blind,
+        )
+
+    @property
+    def _looks(self) -> bool:
+        """Whether rounds may choose by a look at the batch."""
+        return self.choose in ("auto", "private")
 
     def _rounds(self, *, cold: bool = False, turning: bool = False) -> int:
         items = len(self.workload.items)
@@ -135,6 +151,11 @@ class PrivateWeights:
         """The tests of a release."""
         return self._design(cold=False).gate(len(self.workload.items))
 
+    def fitting(self, memory: Memory) -> Fitting:
+        """Fits batches around a memory, as releases do."""
+        blind = self.choose == "public" or self._design(cold=False).blind
+        return Fitting(self.workload, memory, blind)
+
     def draw(
         self, design: Design, memory: Memory, counts: Sequence[IntArray], entropy: Entropy
     ) -> Drawn:
@@ -149,17 +170,20 @@ class PrivateWeights:
         Privacy: `amount` for one record. Each round is a choice, or a run of tests, and a
         measurement (`Design.choice`, `Gate.is_off`, `Design.measure`) that depend on the batch
         through earlier rounds' outputs alone besides: adaptive composition of `Design.event`. The
-        price of a round may follow from them too, and all rounds cost `amount` whichever way they
-        go: a sum of prices that is bounded on every way is a valid filter.
+        price of a round, and whether it looks at the batch or is a measurement alone, may follow
+        from them too, and all rounds cost `amount` whichever way they go: a sum of prices that is
+        bounded on every way is a valid filter.
         """
-        fitting = Fitting(self.workload, memory)
+        fitting = self.fitting(memory)
         before = Drawn((), fitting.fit(()))
-        if design.choose == "private":
+        if self._looks:
             return self._chosen(design, fitting, counts, before, entropy)
         if design.choose == "online":
             before = self._tested(design, fitting, counts, before, entropy)
         drawn = before
-        for place in self._schedule(design, memory, before):
+        for place in fitting.schedule(
+            before.fit, before.measured, design.variance, design.rounds - len(before.measured)
+        ):
             drawn = _measured(design, fitting, drawn, place, counts, entropy)
         return drawn
 
@@ -174,11 +198,16 @@ class PrivateWeights:
         """Round after round; there may be more of them once the uniform hypothesis leads."""
         course = design.course()
         while course.rounds:
-            each = design.round(course.price)
+            each = design.round(course.price, course.blind)
             foretold = None
-            if drawn.fit.hypothesis == UNIFORM:
-                foretold = fitting.gains(drawn.measured, each.variance)
-            place = each.choice(self.workload, counts, drawn.fit.distribution, entropy, foretold)
+            if course.blind:
+                (place,) = fitting.schedule(drawn.fit, drawn.measured, each.variance, 1)
+            else:
+                if drawn.fit.hypothesis == UNIFORM:
+                    foretold = fitting.gains(drawn.measured, each.variance)
+                place = each.choice(
+                    self.workload, counts, drawn.fit.distribution, entropy, foretold
+                )
             drawn = _measured(each, fitting, drawn, place, counts, entropy)
             course = course.after(turn=drawn.fit.hypothesis == UNIFORM)
         return drawn
@@ -203,12 +232,6 @@ class PrivateWeights:
             passed = Passed(drawn.fit.distribution.masses(item), gate.bound)
             drawn = replace(drawn, passed={**drawn.passed, place: passed})
         return drawn
-
-    def _schedule(self, design: Design, memory: Memory, before: Drawn) -> tuple[int, ...]:
-        """Items that are chosen without the batch, for the measurements that are left."""
-        masses = [before.fit.distribution.masses(item) for item in self.workload.items]
-        rounds = design.rounds - len(before.measured)
-        return schedule(self.workload, memory.spread, masses, design.variance, rounds)
 
 
 def _measured(

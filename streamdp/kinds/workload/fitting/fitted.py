@@ -15,6 +15,7 @@ from streamdp.kinds.workload.fitting.distribution import LARGEST_POTENTIAL, dist
 from streamdp.kinds.workload.fitting.hypotheses import LAST, SLOW, UNIFORM, Fit, Memory
 from streamdp.kinds.workload.fitting.marginals import Workload
 from streamdp.kinds.workload.fitting.refit import Measurement, refit
+from streamdp.kinds.workload.fitting.spread import schedule
 from streamdp.types import FloatArray
 
 KEPT = 0.8
@@ -90,6 +91,10 @@ SHARE, LEAST_LEAD = 1.0, 2.0
 average over the items if the past had ended, and of several the root of the squares, as what they
 show by chance adds up; at least the second."""
 
+BLIND_SHARE = 0.6
+"""The same share of what a measurement shows of its own item, where that was chosen without the
+batch: a look would have found an item that shows more."""
+
 TOTAL_SHARE = 0.15
 """Deviation of a batch's total from the expected one, over it."""
 
@@ -103,11 +108,13 @@ class Fitting:
     Args:
         workload: Domain and items.
         memory: What past releases say.
+        blind: Whether items may be chosen without the batch where the past foretells it.
     """
 
-    def __init__(self, workload: Workload, memory: Memory) -> None:
+    def __init__(self, workload: Workload, memory: Memory, blind: bool = False) -> None:
         self._workload = workload
         self._memory = memory
+        self._blind = blind
         self._errors = memory.expected_errors(workload)
         self._means: dict[tuple[int, int], FloatArray] = {}
         self._priors = [
@@ -139,6 +146,21 @@ class Fitting:
             self._is_uniform(leading),
         )
         return Fit(leading, nats, most, moved, fitted, spread, concentration)
+
+    def schedule(
+        self, fit: Fit, measurements: Sequence[Measurement], variance: float, rounds: int
+    ) -> tuple[int, ...]:
+        """The items to measure next, from past releases and what is measured already.
+
+        Args:
+            fit: To the measurements.
+            measurements: Of this batch.
+            variance: Of the noise of the next.
+            rounds: How many.
+        """
+        masses = [fit.distribution.masses(item) for item in self._workload.items]
+        spread = self._memory.spread
+        return schedule(self._workload, spread, masses, measurements, variance, rounds)
 
     def gains(self, measurements: Sequence[Measurement], variance: float) -> FloatArray | None:
         """By how many records a measurement of each item lowers the errors of all, if known.
@@ -216,11 +238,12 @@ class Fitting:
         """Nats by which the past may be ahead of these measurements."""
         if not measurements:
             return math.inf
-        shown = [
-            float(most_shown(*self._apart, each.variance, self._memory.total).mean())
-            for each in measurements
-        ]
-        return max(SHARE * math.hypot(*shown), LEAST_LEAD)
+        shown = []
+        for each in measurements:
+            items = most_shown(*self._apart, each.variance, self._memory.total)
+            usual, own = SHARE * float(items.mean()), BLIND_SHARE * float(items[each.place])
+            shown.append(min(usual, own) if self._blind else usual)
+        return max(math.hypot(*shown), LEAST_LEAD)
 
     def _distances(self) -> tuple[FloatArray, FloatArray]:
         """Squared distances of the items' running averages from even cells, and their cells."""

@@ -123,6 +123,7 @@ def schedule(
     workload: Workload,
     spread: Spread,
     masses: Sequence[FloatArray],
+    taken: Sequence[Measurement],
     variance: float,
     rounds: int,
 ) -> tuple[int, ...]:
@@ -134,23 +135,34 @@ def schedule(
         workload: Its items.
         spread: Of past releases.
         masses: What is foretold of each item.
+        taken: What is measured already; items are chosen once while others are left.
         variance: Of the noise of a cell.
-        rounds: How many to choose, at most all.
+        rounds: How many to choose.
     """
     variances = [spread.variances(workload, place, mass) for place, mass in enumerate(masses)]
+    used = [0] * len(workload.items)
+    for each in taken:
+        used[each.place] += 1
+        _measured(workload, each.place, variances, each.variance)
     chosen: list[int] = []
     for _ in range(rounds):
         gains = [
-            -np.inf if place in chosen else _gain(workload, place, variances, variance)
+            -np.inf if used[place] > min(used) else _gain(workload, place, variances, variance)
             for place in range(len(workload.items))
         ]
         best = int(np.argmax(gains))
+        used[best] += 1
         chosen.append(best)
-        for place in range(len(workload.items)):
-            noise = noise_within(workload, best, place) * variance
-            if np.isfinite(noise):
-                variances[place] = variances[place] * noise / (variances[place] + noise)
+        _measured(workload, best, variances, variance)
     return tuple(chosen)
+
+
+def _measured(workload: Workload, place: int, variances: list[FloatArray], variance: float) -> None:
+    """Lower the variances of all items that a measured one contains."""
+    for inner, before in enumerate(variances):
+        noise = noise_within(workload, place, inner) * variance
+        if np.isfinite(noise):
+            variances[inner] = before * noise / (before + noise)
 
 
 def noise_within(workload: Workload, outer: int, inner: int) -> float:
