@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 
 from streamdp.config import Configuration, next_times
@@ -36,8 +36,8 @@ DAY = 86_400
 OF_THE_SERVER = frozenset({"source-locked", "unreachable", "authentication"})
 """Codes of failures that meet each job of a source alike."""
 
-AN_HOUR_OF_ATTEMPTS = 11
-"""Attempts of one delivery within the first hour, as the outbox waits between them."""
+AN_HOUR_OF_ATTEMPTS = 12
+"""Attempts of one delivery after which an hour has passed, as the outbox waits between them."""
 
 
 def watch_over(
@@ -87,22 +87,21 @@ def conditions(
     pulse: Pulse | None = None,
 ) -> Iterator[Alert]:
     """Conditions that need an operator now, of the configured kinds."""
+    told = watch.open_alerts(database)
     found: dict[str, Iterator[Alert]] = {
         "stalled": _stalled(configuration, database, now, section.stalled_after),
         "unreadable": _unreadable(configuration, database),
         "budget-low": _low(configuration, database, section),
         "burnt": _burnt(configuration, database, now),
         "dead-letter": _dead(database),
-        "undelivered": _undelivered(database, section.sink),
+        "undelivered": _undelivered(database, section.sink, told),
         "suspect": _suspect(configuration, database),
         "changed": iter(())
         if section.changed is None
         else changes(configuration, database, section.changed),
         "clock": _clock(configuration, database, now),
         "backup": _backup(configuration, database, now, pulse),
-        "late": iter(())
-        if pulse is None
-        else late_alerts(configuration, pulse, watch.open_alerts(database)),
+        "late": iter(()) if pulse is None else late_alerts(configuration, pulse, told),
         "store": iter(()),  # the daemon sends it past the outbox, which the store holds
     }
     for event in section.on:
@@ -215,8 +214,12 @@ def _dead(database: Database) -> Iterator[Alert]:
         yield Alert("dead-letter", sink, "", "`streamdp outbox` lists what was not delivered")
 
 
-def _undelivered(database: Database, pager: str) -> Iterator[Alert]:
-    """Sinks that have refused one delivery for an hour; what tells of it cannot tell of itself."""
+def _undelivered(database: Database, pager: str, told: Collection[Alert]) -> Iterator[Alert]:
+    """Sinks that have refused one delivery for an hour; what tells of it cannot tell of itself.
+
+    One that is told is not told anew because it refuses for another reason by now.
+    """
+    known = {each.about: each for each in told if each.event == "undelivered"}
     rows = database.execute(
         "SELECT sink, reason FROM outbox WHERE delivered_at IS NULL AND dead_at IS NULL"
         " AND attempts >= ? AND sink != ? ORDER BY seq DESC",
@@ -224,7 +227,7 @@ def _undelivered(database: Database, pager: str) -> Iterator[Alert]:
     )
     for sink, reason in sorted(dict(rows.fetchall()).items()):
         why = f"{reason}; it has taken nothing for an hour, and is tried again"
-        yield Alert("undelivered", sink, "", why)
+        yield known.get(sink, Alert("undelivered", sink, "", why))
 
 
 def _clock(configuration: Configuration, database: Database, now: int) -> Iterator[Alert]:
