@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from streamdp.kinds.statistics.measures.common_levels import drawn_together
 from streamdp.kinds.statistics.measures.quotient import noise_of_quotient
 from streamdp.kinds.statistics.measures.series_filter import Estimates, SeriesFilter
 from streamdp.types import FloatArray
@@ -176,3 +177,32 @@ def test_noise_of_a_quotient_follows_from_what_was_believed_of_it() -> None:
     assert known[0] == known[1] > 2.0
     first = noise_of_quotient(value, np.full(2, np.nan), np.full(2, np.nan), own, numbers, 50.0)
     assert first[0] < known[0] < first[1]
+
+
+def test_small_counts_of_a_table_are_known_together() -> None:
+    """Forty of .3 under noise of deviation 14: as near as 0 is; each by itself errs by .7."""
+    truth = np.random.default_rng(11).poisson(0.3, (80, 40)).astype(float)
+    _, point, lower, upper = run(truth, 10.0)
+    assert np.abs(point - truth)[30:].mean() <= 1.05 * truth[30:].mean()
+    assert ((lower <= truth) & (truth <= upper))[30:].mean() >= 0.95
+
+
+def test_large_counts_beside_small_ones_are_not_drawn_to_them() -> None:
+    """Ten of 200 beside fifty of .1."""
+    means = np.repeat([0.1, 200.0], [50, 10])
+    truth = np.random.default_rng(12).poisson(means, (60, 60)).astype(float)
+    released, point, _, _ = run(truth, 10.0)
+    off = np.abs(point - truth)[30:].mean(axis=0)
+    assert off[50:].mean() <= 1.02 * np.abs(released - truth)[30:, 50:].mean()
+    assert off[:50].mean() <= 0.3
+
+
+def test_levels_are_drawn_to_those_of_their_table() -> None:
+    """Known ones stay; unknown ones go to where the others are, or to none."""
+    level, variance = np.array([5.0] * 20 + [300.0, 60.0, 9.0]), np.array([0.01] * 22 + [100.0])
+    mean, left = drawn_together(level, variance)
+    assert np.abs(mean[:22] - level[:22]).max() < 0.1
+    assert abs(mean[22] - 5.0) < 1.5
+    assert (left <= variance + 60.0).all()
+    alone, _ = drawn_together(np.array([4.0]), np.array([100.0]))
+    assert 0.0 <= alone[0] < 2.5

@@ -17,6 +17,10 @@ hardly be told apart, and the first weights decide how much is averaged. Each se
 of all are merged into one mean and variance after each step (Bar-Shalom's first order generalised
 pseudo-Bayes filter), so a state is sixteen numbers a series.
 
+Counts of a table are estimated once more with levels that are drawn together (`common_levels`), and
+one below ln 2, the median of Poisson's law of less being 0, is published as 0. Neither enters the
+state: what is learned of each series stays its own.
+
 References:
     Bar-Shalom, Li & Kirubarajan 2001, section 11.6; Herbster & Warmuth 1998 (fixed share).
 """
@@ -31,6 +35,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from streamdp.kinds.statistics.measures.common_levels import drawn_together
 from streamdp.types import FloatArray, Json
 
 BoolArray = npt.NDArray[np.bool_]
@@ -45,6 +50,9 @@ OF_COUNTS, OF_MEANS = (0.2, 0.01), (1.0, 0.005)
 """Logarithm of how much more a model weighs at first than that of the next larger transient or
 drift, and weight that goes back to first weights each step, over the root of the number of series.
 A table of counts has series that move beside many that do not."""
+
+SMALL = 0.693
+"""Counts below it are 0 rather than not, by Poisson's law."""
 
 TRUSTED, ALONE = 0.75, 0.95
 """Gains of the filter above which a value is trusted more than it says, and alone."""
@@ -126,6 +134,11 @@ class Estimates:
     lower: FloatArray
     upper: FloatArray
 
+    def of_count(self, point: FloatArray) -> Estimates:
+        """The intervals, with other points that they reach out to; small ones are none."""
+        point = np.where(point < SMALL, 0.0, point)
+        return Estimates(point, np.minimum(self.lower, point), np.maximum(self.upper, point))
+
 
 @dataclass(frozen=True, slots=True)
 class SeriesFilter:
@@ -193,7 +206,11 @@ class SeriesFilter:
         )
         startling = ~new & (np.abs(y - point) > STARTLING * np.sqrt(r))
         past = np.where(startling, y + np.sign(y - point) * np.sqrt(r), point)
-        return self._stored(after), self._estimates(point, belief, moved_by, past)
+        found = self._estimates(point, belief, moved_by, past)
+        if self.nonnegative:
+            drawn = self._of_table(level, variance, y - offset, r, spread, log_weights)
+            found = found.of_count(np.where(new, found.point, drawn + offset))
+        return self._stored(after), found
 
     def expected(self, state: Json, weekday: int | None) -> tuple[FloatArray, FloatArray]:
         """What was believed of a batch before it: points and variances; NaN where a series is new.
@@ -224,6 +241,35 @@ class SeriesFilter:
         fallen = found.lower < np.minimum(FEW, FEW_SHARE * usual)
         empty: BoolArray = told & fallen & (found.point < FALLEN * usual)
         return empty
+
+    def _of_table(
+        self,
+        level: FloatArray,
+        variance: FloatArray,
+        y: FloatArray,
+        r: FloatArray,
+        spread: FloatArray,
+        log_weights: FloatArray,
+    ) -> FloatArray:
+        """Estimates of counts whose levels are drawn together, without offsets of weekdays.
+
+        Args:
+            level: Of each series before the batch.
+            variance: Of the level.
+            y: Values, without the offset.
+            r: Variances of their noise.
+            spread: Variances of offsets.
+            log_weights: Of models, pooled.
+        """
+        level, variance = drawn_together(level, variance)
+        base = self._base(level, variance)
+        change, rho, weight = _GAUSSIAN if self.gaussian else _LAPLACE
+        known = variance + _DELTA * base + spread + change * _TAU * base
+        total, error = known + rho * r, y - level
+        own = _own(log_weights, np.log(weight / np.sqrt(total)) - 0.5 * error**2 / total)
+        gain = (own * known / total).sum(axis=(0, 1))
+        point = level + gain * error
+        return np.asarray(point + _trust(gain) * (y - point))
 
     def _first_weights(self) -> FloatArray:
         """Logarithms of weights of the models before any release, shape (models,)."""
@@ -352,9 +398,14 @@ def _reweighted(
     weights = np.exp(pooled - pooled.max())
     share /= math.sqrt(count)
     weights = (1.0 - share) * weights / weights.sum() + share * np.exp(first)
-    own = np.log(weights)[:, None, None] + evidence
+    return np.log(weights), _own(np.log(weights), evidence)
+
+
+def _own(log_weights: FloatArray, evidence: FloatArray) -> FloatArray:
+    """Weights of components of each series, by pooled weights and its own value."""
+    own = log_weights[:, None, None] + evidence
     own = np.exp(own - own.max(axis=(0, 1)))
-    return np.log(weights), own / own.sum(axis=(0, 1))
+    return np.asarray(own / own.sum(axis=(0, 1)))
 
 
 def _merged(
