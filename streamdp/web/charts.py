@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from streamdp.reports.charts.frame import colours
@@ -26,6 +27,9 @@ AT_ONCE = 60
 """Series that are drawn at once, unless they were asked for."""
 
 PARAMETERS = ("last", "since", "until", "part", "series", "per")
+
+TOGETHER = "groups together"
+"""Name of the row of a rollup that is of all groups of the job: not of all records."""
 
 _OF_ROLLUPS = ("step", "revision")
 """Labels of rollups that name no series."""
@@ -179,21 +183,25 @@ def _ahead(view: View, job: str, whole: Picture) -> tuple[Ahead, ...]:
 
 def _rolled_up(view: View, job: str, step: str, what: Wanted) -> tuple[Release, ...]:
     """The newest revisions of the rollups of one step, as releases; where batches miss, flagged."""
+    by = view.configuration.releases[job].by
     last, stretch = POINTS if what.last == "all" else int(what.last), what.stretch
     return tuple(
         replace(
             each,
-            rows=tuple(map(_row_of_rollup, each.rows)),
+            rows=tuple(_row_of_rollup(row, by) for row in each.rows),
             columns=tuple(column for column in each.columns if column.name not in _OF_ROLLUPS),
         )
         for each in rollups.select(view.database, job, step, last, stretch.since, stretch.until)
     )
 
 
-def _row_of_rollup(row: Row) -> Row:
+def _row_of_rollup(row: Row, by: Sequence[str]) -> Row:
+    """A row as charts take it: one of no group is of all of them together, and says so."""
     kept = {name: value for name, value in row.items() if name not in _OF_ROLLUPS}
     if row.get("missing") and not row.get("flag"):
         kept["flag"] = f"{row['missing']} batches missing"
+    if by and row.get(by[0]) is None:
+        kept[by[0]] = TOGETHER
     return kept
 
 

@@ -28,7 +28,9 @@ from streamdp.store.database import connect
 from streamdp.store.reading.browse import Stretch, newest_releases, sampled_releases
 from streamdp.store.reading.read_only import PRIVATE
 from streamdp.store.schema.migrations import migrate
+from streamdp.types import Row
 from streamdp.web.app import application
+from streamdp.web.charts import TOGETHER, _row_of_rollup
 from streamdp.web.downloads import csv_text
 from streamdp.web.forms import render
 from streamdp.web.reader import Reader
@@ -74,6 +76,14 @@ def test_the_job_page_draws_series_gates_and_carried_stretches(client: TestClien
     assert all(each["from"] < each["to"] for each in numbers["carried"])
     assert numbers["batches"] == ["2023-11-15", "2023-11-17"]
     assert len(numbers["series"]) == 1
+
+
+def test_a_rollup_of_no_group_is_named_as_that_of_all_of_them() -> None:
+    """As a row without a name it would pass for the total of all records."""
+    one: Row = {"step": "week", "revision": 1, "airport": "JFK", "value": 3.0, "missing": 0}
+    assert _row_of_rollup(one, ("airport",)) == {"airport": "JFK", "value": 3.0, "missing": 0}
+    assert _row_of_rollup({**one, "airport": None}, ("airport",))["airport"] == TOGETHER
+    assert "airport" not in _row_of_rollup({"value": 3.0}, ())
 
 
 def test_overview_and_budget_say_one_end_of_a_budget(client: TestClient, reader: Reader) -> None:

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -21,12 +21,14 @@ from streamdp.cli import cli
 from streamdp.config import Configuration, load
 from streamdp.log.setup import close
 from streamdp.reports.guarantee.plain import guessed_right
+from streamdp.reports.releases import changes
+from streamdp.reports.releases.averages import Interval, Labels, averages
 from streamdp.reports.releases.changes import Comparison, PeriodRow
 from streamdp.reports.releases.digest import Digest, digest
 from streamdp.reports.releases.sentences import amounts, change_said
 from streamdp.reports.releases.summary import GLOSSARY, SURENESS, about_changes, summary
 from streamdp.store.database import connect_to_read
-from streamdp.types import Json
+from streamdp.types import Column, Json, Release
 from streamdp.web.report import changes_grid, written
 from streamdp.web.tables import Cell
 from streamdp.wiring import release_kind
@@ -252,6 +254,26 @@ def test_means_of_periods_are_those_of_their_days(configuration: Configuration) 
     assert name in now.words.headline
     assert f"{found.moved.said(name, 'minutes')}." in now.words.changed
     assert "averaged over the days" in now.words.about_changes
+
+
+def test_releases_are_read_where_their_values_are_averaged(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page of counts alone reads none of them again."""
+    monkeypatch.chdir(home)
+    read: list[int] = []
+
+    def counted(releases: Sequence[Release], columns: Sequence[Column]) -> dict[Labels, Interval]:
+        read.append(len(releases))
+        return averages(releases, columns)
+
+    monkeypatch.setattr(changes, "averages", counted)
+    with page_of(home / "config.yaml") as client:
+        assert "beside the week before: " in client.get("/jobs/traffic").text
+        assert read == []
+        page = client.get("/jobs/delays").text
+    assert read == [7, 6]
+    assert "delay · mean, mean of 7 days" in page
 
 
 def test_choices_and_keys_are_compared_by_their_names(configuration: Configuration) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,7 @@ EARLIER, FEWEST = 8, 3
 MOST_ROWS, MOST_GROUPS = 400, 24
 """Rows of one comparison, and groups whose quantiles are compared: the first."""
 
-MOST_AVERAGED = 1000
+MOST_AVERAGED = 400
 """Releases of a period of which values are averaged."""
 
 MOST_FILES = 1000
@@ -196,7 +197,7 @@ def comparison(
     try:
         places = measured.within(period, partial=True)
         periods = places, _within(measured, before)
-        both = _released(database, job, period), _released(database, job, before)
+        both = _released(database, job, period, before)
         compared = _Compared(measured, newest, whole.columns, period, before, *periods, both)
         rows = _together_first(islice(compared.rows(), MOST_ROWS))
     except ConfigurationError as error:
@@ -212,7 +213,7 @@ def comparison(
         each=_each(newest),
         left_out=max(len(measured.groups) - MOST_GROUPS, 0),
         groups=len(measured.groups) if measured.by else 0,
-        **_unlike(*both, whole.columns),
+        **_unlike(both, whole.columns),
     )
     asked = configuration.releases[job].headline
     series = headline_series(whole, asked)
@@ -295,7 +296,7 @@ def since_before(
     if not all(periods):
         return None
     labels = dict(zip(whole.labels, series.labels, strict=True))
-    both = _released(database, job, period), _released(database, job, before)
+    both = _released(database, job, period, before)
     compared = _Compared(found, last[0], whole.columns, period, before, *periods, both)
     try:
         free = {*found.by, *MEASURED} if found.by else set()
@@ -321,17 +322,26 @@ def since_before(
     )
 
 
-def _released(database: Database, job: str, period: Period) -> tuple[Release, ...]:
-    """The releases of a period; nothing where they are too many to be averaged."""
-    stretch = Stretch(period.since, period.until)
-    found = newest_releases(database, job, MOST_AVERAGED + 1, stretch)
-    return found if len(found) <= MOST_AVERAGED else ()
+Both = Callable[[], tuple[tuple[Release, ...], ...]]
+"""Reads the releases of two periods when they are asked for: most jobs need none."""
 
 
-def _unlike(
-    now: tuple[Release, ...], before: tuple[Release, ...], columns: tuple[Column, ...]
-) -> dict[str, Any]:
+def _released(database: Database, job: str, *periods: Period) -> Both:
+    """The releases of each period; none of one that has too many to be averaged."""
+
+    def read(period: Period) -> tuple[Release, ...]:
+        stretch = Stretch(period.since, period.until)
+        found = newest_releases(database, job, MOST_AVERAGED + 1, stretch)
+        return found if len(found) <= MOST_AVERAGED else ()
+
+    return cache(lambda: tuple(map(read, periods)))
+
+
+def _unlike(both: Both, columns: tuple[Column, ...]) -> dict[str, Any]:
     """What was chosen in two periods, and which keys were found in one of them alone."""
+    if not any(each.chart == "choices" or each.role == "state" for each in columns):
+        return {}
+    now, before = both()
     one, other = choices(now, columns), choices(before, columns)
     chosen = tuple((each, one[each], other[each]) for each, _ in (one + other).most_common())
     keys, others = found_keys(now, columns), found_keys(before, columns)
@@ -400,7 +410,7 @@ class _Compared:
     before: Period
     places: tuple[int, ...]
     places_before: tuple[int, ...]
-    releases: tuple[tuple[Release, ...], tuple[Release, ...]]
+    both: Both
 
     def rows(self, only: Mapping[str, str | None] | None = None) -> Iterator[PeriodRow]:
         """Each row of the newest release that follows of both, or of this one alone.
@@ -447,9 +457,12 @@ class _Compared:
     ) -> Iterator[PeriodRow]:
         """Rows of measures that do not add up, as means of what batches say of them."""
         names = [each.name for each in self.columns if each.role == "label"]
-        if MEASURED[0] not in names:
+        drawn = (
+            tuple(_labels({n: row.get(n) for n in names}).values()) for row in self.newest.rows
+        )
+        if MEASURED[0] not in names or answered.issuperset(drawn):
             return
-        now, before = (averages(each, self.columns) for each in self.releases)
+        now, before = (averages(each, self.columns) for each in self.both())
         for key, value in now.items():
             labels = dict(zip(names, key, strict=True))
             if key in answered or (only and only.items() - labels.items()):
