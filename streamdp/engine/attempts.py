@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from streamdp.engine.draw import Ready
 from streamdp.engine.gate import Gate, Gatekeeper
 from streamdp.engine.gated import must_ask, unasked
 from streamdp.engine.job import Job
-from streamdp.engine.release import EngineContext, Ready, prepare, release_batch
+from streamdp.engine.release import EngineContext, prepare, release_batch
 from streamdp.errors import (
     AlteredBatchError,
     BudgetExhaustedError,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from streamdp.engine.fallbacks import following, planned
+from streamdp.engine.draw import Ready, finish, get_ready
 from streamdp.engine.ingest import require_unaltered
 from streamdp.engine.job import Job
 from streamdp.engine.origins import bind_files, bind_tables
@@ -23,13 +23,8 @@ from streamdp.types import (
     Json,
     Learned,
     Log,
-    Measurement,
-    Measures,
     Outcome,
-    Plan,
-    Query,
     Release,
-    ReleaseKind,
     Skipped,
 )
 
@@ -57,17 +52,6 @@ class EngineContext:
     rested: dict[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """A release before anything is spent: its kind, what that knows, its plan and its price."""
-
-    kind: ReleaseKind
-    learned: Learned
-    plan: Plan
-    query: Query
-    charge: Charge
-
-
 def prepare(job: Job, batch: Batch, around: EngineContext) -> Ready:
     """Plan a release and look whether its batch can be read; spends nothing, reads no records.
 
@@ -77,14 +61,15 @@ def prepare(job: Job, batch: Batch, around: EngineContext) -> Ready:
     """
     with redact_errors(around.entropy):
         kind = informed(job.kind, batch, around.store)
-        learned, plan = _plan(job, kind, batch, around)
+        ready = get_ready(kind, _learned(job, around), batch, job.charging)
+        if ready.restarted:
+            around.log("learner.restarted", job=job.name, code="planning-failed")
         for part in batch.parts or (batch,):
             require_unaltered(job, part, around.store)
             bind_files(job, part, around.store, around.clock.now())
-        query = job.charging.bounded(plan.query, batch)
-        job.backend.check(query, batch)
+        job.backend.check(ready.query, batch)
         bind_tables(job, job.backend, batch, around.store, around.clock.now())
-        return Ready(kind, learned, plan, query, job.charging.charge(plan))
+        return ready
 
 
 def release_batch(job: Job, batch: Batch, ready: Ready, around: EngineContext) -> Release:
@@ -103,7 +88,7 @@ def release_batch(job: Job, batch: Batch, ready: Ready, around: EngineContext) -
         InternalError: Anything else; the charge is burnt.
         StoreError: Reserving failed: nothing was spent. Committing failed: the charge is burnt.
     """
-    kind, learned, plan, charge = ready.kind, ready.learned, ready.plan, ready.charge
+    charge = ready.charge
     with redact_errors(around.entropy):
         release_id = new_release_id(around.entropy)
     now = around.clock.now()
@@ -114,14 +99,12 @@ def release_batch(job: Job, batch: Batch, ready: Ready, around: EngineContext) -
     try:
         with redact_errors(around.entropy):
             statistic = job.backend.answer(ready.query, batch)
-            outcome = kind.draw(plan, statistic, around.entropy)
-            state, failed = following(kind, learned.state, plan, outcome)
-            if failed:
+            done = finish(ready, statistic, around.entropy)
+            if done.restarted:
                 around.log("learner.restarted", job=job.name, code="learning-failed")
-            published, measured = kind.publish(state, outcome), _measured(ready, outcome)
-            release = _record(release_id, job, batch, charge, published, now)
-            after = Learned(learned.version + 1, learned.signature, state)
-            around.store.commit(reservation, release, after, job.sinks, measured)
+            measured = ready.measured(done.outcome)
+            release = _record(release_id, job, batch, charge, done.published, now)
+            around.store.commit(reservation, release, done.learned, job.sinks, measured)
     except BaseException:
         around.store.burn(reservation, now)
         around.log("release.burnt", **about, epsilon_nano=charge.epsilon_nano)
@@ -135,18 +118,15 @@ def new_release_id(entropy: Entropy) -> str:
     return f"{entropy.bits(RELEASE_ID_BITS):024x}"
 
 
-def _plan(job: Job, kind: ReleaseKind, batch: Batch, around: EngineContext) -> tuple[Learned, Plan]:
-    """The plan under the newest learned state, or under none if that state does not fit."""
+def _learned(job: Job, around: EngineContext) -> Learned:
+    """The newest learned state, or what measurements teach one of another signature."""
     signature = job.kind.signature()
     learned = around.store.learned(job.name)
     if learned is None:
-        learned = Learned(0, signature, job.kind.init())
-    elif learned.signature != signature:
-        learned = Learned(learned.version, signature, _taught(job, signature, learned, around))
-    learned, plan, failed = planned(kind, learned, batch)
-    if failed:
-        around.log("learner.restarted", job=job.name, code="planning-failed")
-    return learned, plan
+        return Learned(0, signature, job.kind.init())
+    if learned.signature != signature:
+        return Learned(learned.version, signature, _taught(job, signature, learned, around))
+    return learned
 
 
 def _taught(job: Job, signature: Json, learned: Learned, around: EngineContext) -> Json:
@@ -160,18 +140,6 @@ def _taught(job: Job, signature: Json, learned: Learned, around: EngineContext) 
         else:
             around.log("learner.restarted", job=job.name, code="configuration-changed")
     return around.taught[job.name][1]
-
-
-def _measured(ready: Ready, outcome: Outcome) -> tuple[Measurement, ...]:
-    """The private draws behind an outcome, with the unit whose records were bounded."""
-    if not isinstance(ready.kind, Measures):
-        return ()
-    bound = ready.query.bound
-    unit = None if bound is None else (bound.column, bound.rows)
-    return tuple(
-        replace(each, terms=replace(each.terms, unit=unit))
-        for each in ready.kind.measured(ready.plan, outcome)
-    )
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import json
 from collections import deque
 from dataclasses import dataclass
 
-from streamdp.engine.fallbacks import FAILURES
+from streamdp.engine.draw import FAILURES
 from streamdp.engine.job import Job
 from streamdp.engine.protocols import Store
 from streamdp.errors import WaitingError

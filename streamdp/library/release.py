@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streamdp import wiring
-from streamdp.engine.fallbacks import following, planned
+from streamdp.engine.draw import finish, get_ready
 from streamdp.engine.release import new_release_id, redact_errors
 from streamdp.errors import ConfigurationError
 from streamdp.kinds.charging import UnitCharging
@@ -155,22 +155,18 @@ def draw_release(
     charging = UnitCharging(ledger.privacy.unit.bound())
     learned, here = _learned(kind, previous), Batch(SOURCE, batch)
     with redact_errors(entropy):
-        learned, plan, _ = planned(kind, learned, here)
-        query = charging.bounded(plan.query, here)
+        ready = get_ready(kind, learned, here, charging)
         from streamdp.backends.duckdb.records import backend_of_records
 
         backend = backend_of_records(data, str(options.get("column", "x")))
-        backend.check(query, here)
-        charge = charging.charge(plan)
+        backend.check(ready.query, here)
         release_id = new_release_id(entropy)
-    number = ledger.spend(charge, kind.name)
+    number = ledger.spend(ready.charge, kind.name)
     with redact_errors(entropy):
-        outcome = kind.draw(plan, backend.answer(query, here), entropy)
-        state, _ = following(kind, learned.state, plan, outcome)
-        rows = kind.publish(state, outcome).rows
+        done = finish(ready, backend.answer(ready.query, here), entropy)
     ledger.settle(number)
-    after = Learned(learned.version + 1, learned.signature, state)
-    return Released(release_id, kind.name, batch, charge, rows, kind.columns, after)
+    rows, learned = done.published.rows, done.learned
+    return Released(release_id, kind.name, batch, ready.charge, rows, kind.columns, learned)
 
 
 def _learned(kind: ReleaseKind, previous: Released | None) -> Learned:

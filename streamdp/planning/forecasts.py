@@ -6,11 +6,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from streamdp import wiring
+from streamdp.engine.draw import finish, get_ready
 from streamdp.errors import ConfigurationError, WaitingError
 from streamdp.kinds.charging import UnitCharging
 from streamdp.kinds.grouped import rows_of
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
-from streamdp.types import Backend, Batch, ReadsReleases, ReleaseKind, Row, due_together, jobs_read
+from streamdp.types import (
+    Backend,
+    Batch,
+    Learned,
+    ReadsReleases,
+    ReleaseKind,
+    Row,
+    due_together,
+    jobs_read,
+)
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
@@ -57,7 +67,7 @@ def past_of_batches(
     kinds = _with_those_they_read(configuration.model_copy(update={"sources": sources}), jobs)
     _require_one_source(configuration, kinds, name)
     entropy, charging = PublicEntropy("forecasts"), UnitCharging(configuration.privacy.unit.bound())
-    states = {job: kind.init() for job, kind in kinds.items()}
+    learned = {job: Learned(0, kind.signature(), kind.init()) for job, kind in kinds.items()}
     due = {
         job: {each.key: each for each in due_together(batches, (), together)}
         for job in kinds
@@ -71,12 +81,10 @@ def past_of_batches(
             asked, now = due[job].get(batch.key), _informed(kind, past)
             if asked is None or now is None:
                 continue
-            plan = now.plan(states[job], asked)
-            query = charging.bounded(plan.query, asked)
-            backend.check(query, asked)
-            outcome = now.draw(plan, backend.answer(query, asked), entropy)
-            states[job] = now.learn(states[job], plan, outcome)
-            newest[job] = now.publish(states[job], outcome).rows
+            ready = get_ready(now, learned[job], asked, charging)
+            backend.check(ready.query, asked)
+            done = finish(ready, backend.answer(ready.query, asked), entropy)
+            learned[job], newest[job] = done.learned, done.published.rows
     return found
 
 

@@ -24,9 +24,10 @@ import yaml
 
 from streamdp.database import Database
 from streamdp.engine import attempts
+from streamdp.engine.draw import Ready
 from streamdp.engine.gate import Gate, Gatekeeper
 from streamdp.engine.job import Job
-from streamdp.engine.release import EngineContext, Ready, release_batch
+from streamdp.engine.release import EngineContext, release_batch
 from streamdp.errors import ConfigurationError, IntegrityError, InternalError, StreamdpError
 from streamdp.sinks.record import record
 from streamdp.store import archive
