@@ -139,3 +139,17 @@ def test_an_item_that_no_look_chose_shows_by_itself_that_the_past_has_ended(blin
     fit = fitting.fit((Measurement(1, foretold[::-1], 20.0),))
     assert fit.hypothesis == (UNIFORM if blind else SLOW)
     assert fitting.fit((Measurement(1, foretold, 20.0),)).hypothesis == SLOW
+
+
+def test_intervals_are_wider_after_a_batch_that_nothing_foretold() -> None:
+    """Those of items that it did not measure too, on the next day."""
+    known, past = ended()
+    sure = replace(past.spread, omegas=(0.01,) * len(known.items))
+    past = replace(past, spread=sure)
+    foretold = Fitting(known, past).prior_masses(SLOW, 0)
+    widths = []
+    for values in (foretold, foretold[::-1]):
+        after = past.after(Fitting(known, past).fit((Measurement(0, values, 200.0),)))
+        masses = np.full(2, ROWS / 2)
+        widths.append(after.spread.half_widths(known, 1, masses, (), uniform=False)[0])
+    assert widths[1] > 3.0 * widths[0]

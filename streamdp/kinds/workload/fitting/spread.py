@@ -22,6 +22,9 @@ FIRST_OMEGA = 0.2
 FIRST_UNIFORM = 2.0
 """ω around the uniform distribution."""
 
+SURPRISED = 0.5
+"""Least ω around learned hypotheses after a release that none of them foretold."""
+
 LEAST_OMEGA = 0.002
 PACE = 0.25
 """Step by which an item's ω moves when it is measured."""
@@ -85,6 +88,8 @@ class Spread:
                 cold += PACE * (shown - cold)
             else:
                 omegas[each.place] += PACE * (shown - omegas[each.place])
+        if uniform:
+            omegas = np.maximum(omegas, SURPRISED)
         omegas += RETURN * (omegas.mean() - omegas)
         seen = {each.place for each in measured}
         ages = tuple(
