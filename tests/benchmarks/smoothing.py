@@ -7,8 +7,9 @@ counts. `ratio` is over the best of them, which is chosen afterwards. `cover` is
 interval holds the truth, `surprised` on days that are far from the median of the two weeks before,
 `first` in the first ten batches; `width` is that over what would hold 95 % of the errors.
 
-`--held-back` runs streams that nothing was tuned on: departure delays, hours, origins, laws drawn
-by a seed, and the trips of the bases of a city where TRIPS names them.
+`--held-back` runs streams that nothing was tuned on: hours, origins, laws drawn by a seed, means
+and variances of departure delays (whose sums were seen), and the trips of the bases of a city where
+TRIPS names them.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from streamdp.types import (
 from tests.benchmarks.calibration_kinds import counts as of_counts
 from tests.benchmarks.calibration_kinds import values as of_values
 from tests.benchmarks.flights import PATH
+from tests.benchmarks.peers.averages import simple
 from tests.benchmarks.report import Row, main
 from tests.benchmarks.statistics import COUNTS, DAY, LATE, START, counts_by_day
 
@@ -177,18 +179,6 @@ def _rounded(value: Any) -> str | float | None:
     if not isinstance(value, float):
         return str(value)
     return float(f"{value:.4g}") if np.isfinite(value) else None
-
-
-def simple(values: FloatArray, *, counts: bool) -> dict[str, FloatArray]:
-    """What anyone can make of released values, shape (days, series), by name."""
-    running = np.cumsum(values, axis=0) / np.arange(1, len(values) + 1)[:, None]
-    found = {"by values": values, "by running mean": running}
-    for weight in (0.1, 0.3):
-        average = [values[0]]
-        for each in values[1:]:
-            average.append(average[-1] + weight * (each - average[-1]))
-        found[f"by average {weight}"] = np.array(average)
-    return found | ({"by zero": np.zeros_like(values)} if counts else {})
 
 
 def _one(stream: Stream, found: FloatArray, truth: FloatArray) -> dict[str, float]:
