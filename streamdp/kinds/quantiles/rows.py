@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamdp.kinds.quantiles.error_bars.intervals import intervals
+from streamdp.kinds.quantiles.error_bars.intervals import intervals, is_noisy
 from streamdp.learning.learner import Counted, Drawn, Observation, Reading, Smoothed
 from streamdp.mechanisms.histograms import Histogram
 from streamdp.types import HARDLY_ANY, Row
@@ -67,13 +67,15 @@ def smoothed_columns(kind: Quantiles, row: Row, each: Smoothed) -> Row:
     """Belief about a quantile, on the grid.
 
     Both intervals are about one quantile: where they have nothing in common, one misses, and
-    that of the smoothed value reaches over both. It is no wider than that of the release.
+    that of the smoothed value reaches over both. So it does where one quantile is drawn so near the
+    end of a batch that draws outside of it are likely: many of them say no more than one. Else it
+    is no wider than that of the release.
     """
     least, most = kind.grid.value(kind.grid.lower), kind.grid.value(kind.grid.upper)
     lower, upper = each.lower, each.upper
     if kind.expected_rows is not None:
         drawn = float(row["lower"] or 0), float(row["upper"] or 0)
-        if lower > drawn[1] or upper < drawn[0]:
+        if lower > drawn[1] or upper < drawn[0] or _follows_the_prior(kind):
             lower, upper = min(lower, drawn[0]), max(upper, drawn[1])
         elif drawn[1] - drawn[0] < upper - lower:
             lower, upper = drawn
@@ -82,3 +84,10 @@ def smoothed_columns(kind: Quantiles, row: Row, each: Smoothed) -> Row:
         "smoothed_lower": min(max(lower, least), each.point),
         "smoothed_upper": max(min(upper, most), each.point),
     }
+
+
+def _follows_the_prior(kind: Quantiles) -> bool:
+    """Whether a single quantile is drawn with so much noise that past draws do not show it."""
+    if len(kind.quantiles) > 1 or kind.expected_rows is None:
+        return False
+    return is_noisy(kind.first_way()[0], kind.expected_rows)

@@ -20,7 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from streamdp.learning.mixture.curves import Curves
-from streamdp.learning.mixture.distribution import Distribution
+from streamdp.learning.mixture.distribution import TENTH, Distribution
 from streamdp.learning.mixture.evidence import Evidence
 from streamdp.learning.mixture.posterior import TINY, VARIANCES, Posterior, bridge
 from streamdp.learning.mixture.records import Number, Records
@@ -48,6 +48,21 @@ FARTHEST = 10.0
 
 BROAD = "broad"
 """Name of the curves that rest on nothing but a guess."""
+
+EXPLAINED = 0.7
+"""Weight of learned curves from which on those about the guess say nothing of a batch."""
+
+_TAIL = 0.05 * 2.0 ** -np.arange(1.0, 14.0)
+ALL_OVER = np.unique(np.concatenate((LEVELS[1:-1], _TAIL, 1.0 - _TAIL)))
+"""Shares at which it is looked at how records lie beyond the outermost cells. They are the same
+ones each time: straight lines between others would lie farther out with every release."""
+
+COVERED = 0.9
+"""Share of the records beyond one outermost cell from which on a batch jumped: lengths that start
+in the farthest tails of curves say nothing of it."""
+
+LAPLACE_TENTHS = float(2.0 * np.log(5.0))
+"""Scales between the outer tenths of Laplace's law."""
 
 SURPRISE = 3.0
 """Deviations of a belief beyond which a release says that it was wrong."""
@@ -95,6 +110,20 @@ class Belief:
         """Where each curve reaches some shares, shape (i, s)."""
         return np.concatenate([group.places(shares) for group in self._groups(kept)])
 
+    def centres(self, targets: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Where quantiles are believed to lie, and by how much curves differ there; each (m,).
+
+        Tenths of all curves, for some reach as far as the grid; and the mean of those that releases
+        taught, for a draw loses less by a wide prior than by a narrow one.
+        """
+        weights = self.explained(self.weights[:, None])[:, 0]
+        kept = weights > HARDLY
+        places, of = self.places(targets, kept), weights[kept]
+        low, middle, high = (_reached(places, of, level) for level in (TENTH, 0.5, 1.0 - TENTH))
+        off, taught = np.abs(places - middle), of * (np.flatnonzero(kept) < self.learned)
+        mean = taught @ off / max(float(taught.sum()), TINY)
+        return middle, np.maximum((high - low) / LAPLACE_TENTHS, mean)
+
     def after(self, evidence: Evidence) -> After:
         """The belief after a release."""
         seen = self.shares(evidence.cells)
@@ -106,9 +135,10 @@ class Belief:
             among = sizes * bridge(there, there)
             inverse = np.asarray(np.linalg.inv(among + noise))
             weights = self.weighed(off, inverse)
-            of_curve = weights.sum(axis=1)
+            told = self.explained(weights)
+            of_curve = told.sum(axis=1)
             kept = of_curve > HARDLY
-            likely = weights[kept] / weights[kept].sum()
+            likely = told[kept] / told[kept].sum()
             pulled = np.einsum("ik,ic,kcd->kd", likely, off[kept], inverse)
             at = self._support(of_curve, evidence.cells)
             of, before = likely.sum(axis=1), likely.sum(axis=1) @ seen[kept]
@@ -117,7 +147,61 @@ class Belief:
             shares = (1.0 - LEVELLED) * (of @ self.shares(at, kept))
             mean = _through(shares + LEVELLED * marginal.share(at), curve, known)
             marginal = Distribution.about(at, mean)
-        return After(self, evidence, Known(at, mean), of_curve, weights.sum(axis=0))
+        found = Known(at, mean)
+        if not kept[self.learned :].any():
+            found = self._beyond(found, evidence.cells, of, kept)
+        return After(self, evidence, found, weights.sum(axis=1), weights.sum(axis=0))
+
+    def _beyond(
+        self, known: Known, cells: FloatArray, weights: FloatArray, kept: BoolArray
+    ) -> Known:
+        """What is known, with the records beyond the outermost cells as far off as in most curves.
+
+        No release says how those lie. The mean of all curves is wider than most of them, and would
+        widen with every release that is learned from it: lengths of the middle curve are taken,
+        unless hardly any records lie on the other side.
+
+        Args:
+            known: Of the batch.
+            cells: That evidence is of.
+            weights: Of the curves that are kept.
+            kept: Those that are likely after the release.
+        """
+        if not len(cells):
+            return known
+        on_grid = cells.clip(known.cells[0], known.cells[-1])
+        first, last = float(on_grid.min()), float(on_grid.max())
+        inner = (known.cells >= first) & (known.cells <= last)
+        low, high = known.shares[inner][[0, -1]]
+        alone = first == last
+        left = ALL_OVER[low > ALL_OVER] if alone or low < COVERED else np.empty(0)
+        right = ALL_OVER[high < ALL_OVER] if alone or high > 1.0 - COVERED else np.empty(0)
+        places = self.places(np.concatenate((left, right, [low, high])), kept)
+        lengths = places[:, :-2] - np.repeat(places[:, -2:], (len(left), len(right)), axis=1)
+        away = _reached(lengths, weights, 0.5)
+        inner |= (known.cells < first) & (not len(left)) | (known.cells > last) & (not len(right))
+        places = np.concatenate(
+            (first + away[: len(left)], known.cells[inner], last + away[len(left) :])
+        )
+        shares = np.concatenate((left, known.shares[inner], right))
+        places = places.clip(self.grid.lower, self.grid.upper)
+        keep = np.append(np.diff(places) > 0.0, True)
+        return Known(places[keep], shares[keep])
+
+    def explained(self, weights: FloatArray) -> FloatArray:
+        """Weights of curves and sizes, without those about the guess where others explain a batch.
+
+        Their tails reach as far as the grid: a hundredth of them would be the last hundredth of a
+        batch.
+
+        Args:
+            weights: After a release, shape (i, k).
+        """
+        if weights[: self.learned].sum() <= EXPLAINED:
+            return weights
+        left = weights.copy()
+        left[self.learned :] = 0.0
+        return np.asarray(left / left.sum())
 
     def weighed(self, off: FloatArray, inverse: FloatArray) -> FloatArray:
         """Weights of curves and sizes once shares are seen, shape (i, k); they sum to one.
@@ -234,6 +318,22 @@ class After:
         surprised = (found - mean) ** 2 > SURPRISE**2 * prior
         shown = np.where(surprised, found, mean + gain * (found - mean))
         return shown, np.where(surprised, now, variances)
+
+
+def _reached(values: FloatArray, weights: FloatArray, level: float) -> FloatArray:
+    """Weighted quantiles of columns, each one of its values; shape (m,).
+
+    Where weights on both sides are equal the larger one is taken, whatever their last digits are.
+
+    Args:
+        values: Shape (i, m).
+        weights: Of rows, shape (i,).
+        level: In (0, 1).
+    """
+    order, column = np.argsort(values, axis=0), np.arange(values.shape[1])
+    sums = np.cumsum(weights[order], axis=0)
+    at = (sums < (level + 1e-9) * sums[-1]).sum(axis=0).clip(max=len(values) - 1)
+    return np.asarray(values[order[at, column], column])
 
 
 def _through(shares: FloatArray, curve: FloatArray, known: FloatArray) -> FloatArray:

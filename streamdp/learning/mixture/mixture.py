@@ -298,8 +298,7 @@ class BayesianMixture(Learner):
         if planned.memory.releases == 0:
             return first
         unit = float(self.tree.grid.resolution)
-        places = belief.marginal.place(self.targets)
-        scales = belief.weights @ np.abs(belief.places(self.targets) - places)
+        places, scales = belief.centres(self.targets)
         each = places * unit, np.maximum(scales, 1.0) * unit
         return self._beside_public(
             first, robust_laplaces(*each, self.robust, self.robust_weight), planned.memory

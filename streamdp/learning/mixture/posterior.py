@@ -42,9 +42,6 @@ TINY = 1e-12
 HARDLY = 1e-4
 """Weight of a curve and size that is left out of the mixture."""
 
-EXPLAINED = 0.7
-"""Weight of learned curves from which on those about the guess say nothing of a batch."""
-
 FIRST_DOUBT = 0.3
 """Variance d² before any release: that of a distribution function is below one."""
 
@@ -55,7 +52,7 @@ many."""
 TIMES = 10.0
 """Variance d², over that of the noise which is left in so many counts."""
 
-HEAVY = 0.05
+HEAVY = 0.3
 """Share of a Cauchy law in the distribution on which H runs."""
 
 BEYOND = 2.0 ** np.arange(-1, 10)
@@ -110,10 +107,7 @@ class Posterior:
         shared = sizes * bridge(u, u[at]) + doubt * bridge(h, h[at])
         inverse = np.linalg.inv(shared[:, at] + evidence.noise + TINY * np.eye(len(at)))
         off = evidence.shares - before.shares(evidence.cells)
-        weights = before.weighed(off, np.asarray(inverse))
-        if weights[: before.learned].sum() > EXPLAINED:
-            weights[before.learned :] = 0.0
-            weights /= weights.sum()
+        weights = before.explained(before.weighed(off, np.asarray(inverse)))
         kept = weights.sum(axis=1) > HARDLY
         likely, curves, off = weights[kept], before.shares(places, kept), off[kept]
         gains = shared @ inverse

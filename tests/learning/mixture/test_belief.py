@@ -22,7 +22,9 @@ GRID = Grid(Fraction(1), -500, 500)
 MOVES = np.array([[0.0, 0.0], [0.4, 0.0], [-0.6, 0.3]])
 WEIGHTS = np.array([0.5, 0.2, 0.3])
 SIZE_WEIGHTS = np.array([0.3, 0.2, 0.2, 0.1, 0.1, 0.1])
+SMALL = np.array(list(itertools.product((-0.4, 0.0, 0.4), (-0.5, 0.0, 0.5))))
 TARGETS = np.arange(1, 10) / 10.0
+SHARES = np.concatenate(([0.0005, 0.002, 0.01], np.arange(1, 40) / 40.0, [0.99, 0.998, 0.9995]))
 NOTHING = Evidence(np.empty(0), np.empty(0), np.empty((0, 0)), 100.0, 1.0)
 
 
@@ -198,3 +200,32 @@ def test_a_release_that_changes_no_belief_brings_no_news() -> None:
     known = Known(np.zeros(1), np.zeros(1))
     after = After(before(weights=weights), NOTHING, known, weights, np.ones(1))
     assert after.news(values, weights @ values)[1][0] > 1e9
+
+
+@pytest.mark.parametrize("cells", [[0.0], [-40.0, 60.0]], ids=["one", "two"])
+def test_what_no_release_shows_does_not_drift(cells: list[float]) -> None:
+    """Releases that say next to nothing leave beyond their cuts what was believed, however many."""
+    grid = Grid(Fraction(1), -(10**7), 10**7)
+    places = 100.0 * np.log(SHARES / (1.0 - SHARES))
+    first, moves = Distribution.about(places, SHARES), SMALL
+    weights, found = np.full(len(moves), 1.0 / len(moves)), first
+    for _ in range(60):
+        groups = {"last": Curves(found, moves), BROAD: Curves(first, MOVES)}
+        both = np.concatenate((0.97 * weights, 0.03 * WEIGHTS))
+        belief = Belief(grid, groups, both, SIZE_WEIGHTS, Records.expected(100), 30)
+        shares, noise = first.share(np.array(cells)), 0.01 * np.eye(len(cells))
+        found = belief.after(seen(cells, shares.tolist(), noise)).known.distribution()
+    far = np.array([0.002, 0.05, 0.95, 0.998])
+    assert found.place(far) == pytest.approx(first.place(far), rel=0.1)
+
+
+def test_curves_as_wide_as_the_grid_do_not_say_where_a_tail_is_believed() -> None:
+    """A fortieth of the weight is theirs: the last hundredth would be all of it."""
+    grid = Grid(Fraction(1), -(10**7), 10**7)
+    groups = {"last": Curves(even(), SMALL), BROAD: Curves(even(-1e6, 1e6), MOVES)}
+    weights = np.concatenate((np.full(9, 0.975 / 9.0), 0.025 * WEIGHTS))
+    belief = Belief(grid, groups, weights, SIZE_WEIGHTS, Records.expected(100), 30)
+    (place,), (scale,) = belief.centres(np.array([0.99]))
+    assert place == pytest.approx(98.0, abs=1.0)
+    assert 10.0 < scale < 100.0
+    assert belief.marginal.place(np.array([0.99]))[0] > 1e4

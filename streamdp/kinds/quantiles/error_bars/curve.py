@@ -81,7 +81,9 @@ def _end_slopes(values: FloatArray, standard: FloatArray) -> tuple[FloatArray, F
     return first, last
 
 
-def through(released: FloatArray, lay: Lay, scale: float, thin: float = 0.0) -> FloatArray:
+def through(
+    released: FloatArray, lay: Lay, scale: float, thin: float = 0.0, *, seen: bool = True
+) -> FloatArray:
     """Quantiles of batches that lie so about the released values; (samples, m).
 
     Args:
@@ -89,13 +91,14 @@ def through(released: FloatArray, lay: Lay, scale: float, thin: float = 0.0) -> 
         lay: How they lie.
         scale: Spread of a batch as the configuration believes.
         thin: Of a single quantile, value for a unit of rank at most; 0 where nobody knows.
+        seen: Whether releases would show it, were it more.
     """
     samples, m = lay.left.shape
     standard, there, left, row = lay.standard, lay.there, lay.left, np.arange(samples)
     if m > 1:
         first, last = _end_slopes(released, standard)
     else:
-        least, most = WRONG_IF_SEEN if thin else WRONG
+        least, most = WRONG_IF_SEEN if thin and seen else WRONG
         chance = uniforms("scale", samples)
         spread = scale * np.exp((np.log(least), np.log(most)) @ np.stack((1.0 - chance, chance)))
         first = last = np.maximum(spread / lay.deviation, thin / lay.rise)

@@ -116,8 +116,9 @@ def intervals(
     scale = believed.scale
     released = _untied(np.array(values), float(tree.grid.resolution))
     ranks, laid = _laid(tree, bool(prior.shapes), rows)
-    edges = np.quantile(through(released, laid, scale, thin), _EDGES, axis=0)
-    if is_noisy(tree, rows):
+    noisy = is_noisy(tree, rows)
+    edges = np.quantile(through(released, laid, scale, thin, seen=not noisy), _EDGES, axis=0)
+    if noisy:
         few = plausible(tree, prior, rows, released, scale).edges(_EDGES)
         edges = np.stack([np.minimum(edges[0], few[0]), np.maximum(edges[1], few[1])])
     inner = _inwards(released, ranks, tree, prior, rows, believed)
