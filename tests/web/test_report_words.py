@@ -52,6 +52,7 @@ MORE = """
     epsilon: 0.1
     measures:
       delay: {mean: arrival_delay, resolution: 1, bounds: [-60, 300], measured_in: minutes}
+      spread: {variance: arrival_delay, resolution: 1, bounds: [-60, 300]}
   destinations:
     kind: keys
     source: flights
@@ -273,7 +274,8 @@ def test_releases_are_read_where_their_values_are_averaged(
         assert read == []
         page = client.get("/jobs/delays").text
     assert read == [7, 6]
-    assert "delay · mean, mean of 7 days" in page
+    for name in ("delay · mean, mean of 7 days", "spread · variance, mean of 7 days"):
+        assert f'<th scope="row">{name}' in page
 
 
 def test_choices_and_keys_are_compared_by_their_names(configuration: Configuration) -> None:

@@ -272,7 +272,7 @@ def since_before(
 ) -> Comparison | None:
     """How the headline changed in the last whole period since the one before; None if unknown.
 
-    Of a job with groups, of every group; with each measure that says as much as the headline.
+    Of a job with groups, of every group; each measure that says as much as the headline, too.
 
     Args:
         configuration: Of the job.
@@ -299,7 +299,7 @@ def since_before(
     both = _released(database, job, period, before)
     compared = _Compared(found, last[0], whole.columns, period, before, *periods, both)
     try:
-        free = {*found.by, *MEASURED} if found.by else set()
+        free = {*found.by, *MEASURED}
         kept = {name: text for name, text in labels.items() if name not in free}
         moved = islice((e for e in compared.rows(kept) if e.moved), MOST_ROWS)
         rows = _together_first(moved)
