@@ -205,6 +205,22 @@ def test_one_module_imports_sqlite_utils() -> None:
     assert not [path for path in MODULES if "sqlite_utils" in imports(path)]
 
 
+ASK_SQL = {"store", "backends", "sinks", "lakes"}
+"""Rooms with SQL of their own; all others call a function that says what it reads."""
+
+
+def test_no_other_room_asks_the_store_in_sql() -> None:
+    """So what a change of the schema touches stands in `store`."""
+    for path in (path for path in MODULES if room(path) not in ASK_SQL):
+        called = (node.func for node in nodes(path) if isinstance(node, ast.Call))
+        asked = {
+            ast.unparse(call)
+            for call in called
+            if isinstance(call, ast.Attribute) and call.attr in ("execute", "executemany", "query")
+        }
+        assert not [name for name in asked if "database" in name], path
+
+
 KNOW_KINDS = {"kinds", "gates", "learning", "mechanisms", "priors", "privacy", "demo"}
 """Rooms that may know a kind's name: the kinds, tests of gates that say which they read, and what
 kinds are made of."""

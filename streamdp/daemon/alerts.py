@@ -17,6 +17,7 @@ from streamdp.reports.releases.suspicion import suspicions
 from streamdp.reports.state.next_run import clock_errors
 from streamdp.sources.section import Batches
 from streamdp.sources.windows import Windows
+from streamdp.store.clock_guard import known_at
 from streamdp.store.ledger.chain import spent_of
 from streamdp.store.ledger.ledger import caps_of, declaration_of
 from streamdp.store.pauses import paused_jobs
@@ -24,7 +25,7 @@ from streamdp.store.problems import Problem, problems
 from streamdp.store.pulse import Pulse
 from streamdp.store.reading import watch
 from streamdp.store.reading.browse import newest_releases
-from streamdp.store.reading.reports import owed_rows
+from streamdp.store.reading.reports import arrivals, last_burnt, owed_rows, refusing_sinks
 from streamdp.store.reading.watch import Alert
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Entropy, Log, Release, Row
@@ -126,12 +127,7 @@ def _stalled(
 
 def _quiet_at(database: Database, name: str, batches: Batches, longest: int) -> int | None:
     """When a source has been quiet for long; None if its last window has come, or it is unknown."""
-    came_at, last_end, declared_at = database.execute(
-        "SELECT (SELECT max(arrived_at) FROM batch WHERE source = :name),"
-        " (SELECT max(window_end) FROM batch WHERE source = :name),"
-        " (SELECT min(at) FROM ledger WHERE +scope = :name AND purpose = 'cap' AND job IS NULL)",
-        {"name": name},
-    ).fetchone()
+    came_at, last_end, declared_at = arrivals(database, name)
     known_since = declared_at if came_at is None else came_at
     if known_since is None or not isinstance(batches, Windows):
         return None if known_since is None else int(known_since) + longest
@@ -186,18 +182,11 @@ def _burnt(configuration: Configuration, database: Database, now: int) -> Iterat
     After a crash the next round burns the charge and releases the batch before anyone looks.
     """
     for job in configuration.releases:
-        row = database.execute(
-            "SELECT r.batch, r.epsilon_nano, r.rho_nano FROM ledger b"
-            " JOIN ledger r ON r.seq = b.reservation"
-            " WHERE b.job = :job AND b.purpose = 'burn' AND (b.at > :lately OR b.reservation >"
-            "   coalesce((SELECT reservation FROM ledger WHERE job = :job AND purpose = 'commit'"
-            "     ORDER BY seq DESC LIMIT 1), 0))"
-            " ORDER BY b.seq DESC LIMIT 1",
-            {"job": job, "lately": now - DAY},
-        ).fetchone()
+        row = last_burnt(database, job, now - DAY)
         if row is not None:
-            spent = f"rho {row[2] / NANO:g}" if row[1] is None else f"epsilon {row[1] / NANO:g}"
-            yield Alert("burnt", job, row[0], f"{spent} was spent without a release")
+            pure, rho = row.epsilon_nano, row.rho_nano
+            spent = f"rho {rho / NANO:g}" if pure is None else f"epsilon {pure / NANO:g}"
+            yield Alert("burnt", job, row.batch, f"{spent} was spent without a release")
 
 
 def _suspect(configuration: Configuration, database: Database) -> Iterator[Alert]:
@@ -220,19 +209,15 @@ def _undelivered(database: Database, pager: str, told: Collection[Alert]) -> Ite
     One that is told is not told anew because it refuses for another reason by now.
     """
     known = {each.about: each for each in told if each.event == "undelivered"}
-    rows = database.execute(
-        "SELECT sink, reason FROM outbox WHERE delivered_at IS NULL AND dead_at IS NULL"
-        " AND attempts >= ? AND sink != ? ORDER BY seq DESC",
-        [AN_HOUR_OF_ATTEMPTS, pager],
-    )
-    for sink, reason in sorted(dict(rows.fetchall()).items()):
+    refusing = refusing_sinks(database, AN_HOUR_OF_ATTEMPTS, pager)
+    for sink, reason in sorted(refusing.items()):
         why = f"{reason}; it has taken nothing for an hour, and is tried again"
         yield known.get(sink, Alert("undelivered", sink, "", why))
 
 
 def _clock(configuration: Configuration, database: Database, now: int) -> Iterator[Alert]:
     longest_step = configuration.store.max_clock_step
-    (known,) = database.execute("SELECT known_at FROM instance").fetchone()
+    known = known_at(database)
     for error in clock_errors(configuration, database, now, configuration.tasks()):
         yield Alert("clock", "store", "", error.line)
     if known is not None and now - known > longest_step:

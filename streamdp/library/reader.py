@@ -19,10 +19,9 @@ from streamdp.privacy.filters import Item
 from streamdp.sinks.columns import Kind
 from streamdp.store.database import snapshot, translate
 from streamdp.store.ledger.cap_usage import rooms
-from streamdp.store.ledger.charges import ASSUMED, CUT_OFF
 from streamdp.store.reading.browse import newest_releases
 from streamdp.store.reading.read_only import restrict
-from streamdp.store.reading.reports import job_report, scope_reports
+from streamdp.store.reading.reports import job_report, scope_reports, spending_jobs
 from streamdp.store.schema.schema import open_to_read
 from streamdp.text import known_names
 from streamdp.types import Json, Release
@@ -31,10 +30,6 @@ if TYPE_CHECKING:
     from streamdp.library.ask import Ask
     from streamdp.library.plot import Chart
 
-_JOBS = (
-    "SELECT job FROM release UNION SELECT job FROM ledger WHERE purpose = 'reserve'"
-    " AND job NOT IN (?, ?) ORDER BY job"
-)
 _OF_JOBS: dict[str, Kind] = {
     "job": "text",
     "kind": "text",
@@ -84,8 +79,7 @@ class StoreReader:
         `spent` is in `measure`, that of their caps.
         """
         with self._moment() as database:
-            found = database.execute(_JOBS, [ASSUMED, CUT_OFF]).fetchall()
-            return table_of([_job(database, name) for (name,) in found], _OF_JOBS)
+            return table_of([_job(database, name) for name in spending_jobs(database)], _OF_JOBS)
 
     def releases(self, job: str, last: int | None = None) -> Table:
         """Releases of a job, the oldest batch first: a line for each row of each.
@@ -152,7 +146,7 @@ class StoreReader:
         """Releases of a job, the oldest batch first."""
         with self._moment() as database:
             found = newest_releases(database, job, -1 if last is None else max(last, 0))
-            known = [name for (name,) in database.execute(_JOBS, [ASSUMED, CUT_OFF])]
+            known = spending_jobs(database)
         if job not in known:
             raise StreamdpError(
                 f"the store has no releases of {job!r}",

@@ -159,11 +159,12 @@ def price_name(measure: str) -> str:
 
 def _left_behind(configuration: Configuration, database: Database) -> dict[str, Past]:
     """Names that have released something and are no job any more, nor one that a job had."""
+    from streamdp.store.archive import released_by_all
     from streamdp.store.ledger.renames import names_of
 
     known = {each for name in configuration.releases for each in names_of(database, name)}
     found: dict[tuple[str, str], set[str]] = {}
-    for job, source, batch in database.execute("SELECT job, source, batch FROM release"):
+    for job, source, batch in released_by_all(database):
         if job not in known:
             found.setdefault((job, source), set()).add(batch)
     return {job: Past(source, frozenset(keys)) for (job, source), keys in found.items()}

@@ -15,25 +15,12 @@ from streamdp.store.archive import known_batches, released_batches
 from streamdp.store.ledger import chain
 from streamdp.store.ledger.charges import all_places, borne_by, lifetime_spent
 from streamdp.store.ledger.ledger import caps_of, declaration_of
-from streamdp.store.reading.gate_reports import answered_batches
+from streamdp.store.reading.gate_reports import answered_batches, refused_batches
 from streamdp.types import Batch
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
     from streamdp.database import Database
-
-AGE = (
-    "SELECT max(coalesce(known_at, 0), coalesce(heartbeat_at, 0),"
-    " coalesce((SELECT max(at) FROM ledger), 0)) FROM instance"
-)
-"""SQL of the last time that a store knows of (POSIX time)."""
-
-
-def written_at(database: Database) -> int:
-    """When a store was last written (POSIX time); 0 where it does not say."""
-    names = {row[1] for row in database.execute("PRAGMA table_info(instance)")}
-    sql = AGE if "known_at" in names else AGE.replace("coalesce(known_at, 0)", "0")
-    return int(database.execute(sql).fetchone()[0])
 
 
 def bounds(
@@ -208,13 +195,7 @@ def _done(configuration: Configuration, database: Database, scope: str) -> Itera
             )
         else:
             done = released_batches(database, name, scope)
-            yield done | _refused(database, gated[name]) if name in gated else done
-
-
-def _refused(database: Database, gate: str) -> frozenset[str]:
-    """Batches that a gate has not let pass: they are never released."""
-    rows = database.execute("SELECT batch FROM gate_answer WHERE gate = ? AND NOT accepted", [gate])
-    return frozenset(key for (key,) in rows)
+            yield done | refused_batches(database, gated[name]) if name in gated else done
 
 
 def _runs(configuration: Configuration, caps: Caps, scope: str) -> Iterator[int]:

@@ -126,6 +126,23 @@ def released_batches(database: Database, job: str, source: str) -> frozenset[str
     return frozenset(key for (key,) in rows)
 
 
+def has_arrived(database: Database, source: str) -> bool:
+    """Whether a batch of a source has ever arrived."""
+    rows = database.execute("SELECT 1 FROM batch WHERE source = ? LIMIT 1", [source])
+    return rows.fetchone() is not None
+
+
+def released_by_all(database: Database) -> Iterator[tuple[str, str, str]]:
+    """Job, source and batch of every release."""
+    yield from database.execute("SELECT job, source, batch FROM release")
+
+
+def versions(database: Database) -> list[str]:
+    """Versions of streamdp that made releases."""
+    rows = database.execute("SELECT DISTINCT version FROM release ORDER BY 1")
+    return [version for (version,) in rows]
+
+
 def is_released(database: Database, job: str, batch: Batch) -> bool:
     """Whether a job has released a batch."""
     found = database.execute(
@@ -263,6 +280,25 @@ def latest_learned(database: Database, job: str) -> Learned | None:
         signature, state = names.of_signature(learned.signature), names.of_state(learned.state)
         learned = replace(learned, signature=signature, state=state)
     return learned
+
+
+def version_after(database: Database, release_id: str) -> int:
+    """Version of the state that was learned with a release."""
+    (version,) = database.execute(
+        "SELECT l.version FROM release r JOIN learner l USING (reservation) WHERE r.id = ?",
+        [release_id],
+    ).fetchone()
+    return int(version)
+
+
+def restarts(database: Database, job: str) -> int:
+    """How often a learner began anew under another signature."""
+    (number,) = database.execute(
+        "SELECT count(*) FROM (SELECT signature, lag(signature) OVER (ORDER BY version) AS before"
+        " FROM learner WHERE job = ? AND signature != '') WHERE before != signature",
+        [job],
+    ).fetchone()
+    return int(number)
 
 
 def newest_version(database: Database, job: str) -> int:

@@ -161,3 +161,22 @@ def _text(moment: int) -> str:
         return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (ValueError, OverflowError, OSError):
         return f"second {moment}"
+
+
+def known_at(database: Database) -> int | None:
+    """The last time that a store has seen, by a clock that was followed (POSIX time)."""
+    (known,) = database.execute("SELECT known_at FROM instance").fetchone()
+    return None if known is None else int(known)
+
+
+_AGE = (
+    "SELECT max(coalesce(known_at, 0), coalesce(heartbeat_at, 0),"
+    " coalesce((SELECT max(at) FROM ledger), 0)) FROM instance"
+)
+
+
+def written_at(database: Database) -> int:
+    """When a store of any schema was last written (POSIX time); 0 where it does not say."""
+    names = {row[1] for row in database.execute("PRAGMA table_info(instance)")}
+    sql = _AGE if "known_at" in names else _AGE.replace("coalesce(known_at, 0)", "0")
+    return int(database.execute(sql).fetchone()[0])

@@ -28,3 +28,9 @@ def resume_job(database: Database, job: str) -> None:
 def paused_jobs(database: Database) -> frozenset[str]:
     """Names of paused jobs."""
     return frozenset(job for (job,) in database.execute("SELECT job FROM pause"))
+
+
+def paused_since(database: Database, job: str) -> int | None:
+    """When a job was paused; None if it is not."""
+    row = database.execute("SELECT since FROM pause WHERE job = ?", [job]).fetchone()
+    return None if row is None else int(row[0])

@@ -23,7 +23,8 @@ from streamdp.privacy.amounts import ATTO, NANO
 from streamdp.privacy.filters import Measure
 from streamdp.reports.state.overview import JobLook, Overview, overview
 from streamdp.store.anchor.anchor import default_anchor
-from streamdp.store.reading.reports import owed_rows
+from streamdp.store.archive import restarts
+from streamdp.store.reading.reports import oldest_owed, owed_rows
 from streamdp.web.http.parameters import Parameters
 from streamdp.web.reader import View
 
@@ -224,10 +225,7 @@ def _of_deliveries(view: View) -> Iterator[Metric]:
     for sink, (open_, given_up) in counts.items():
         waiting.add_metric([sink], open_)
         dead.add_metric([sink], given_up)
-    (oldest,) = view.database.execute(
-        "SELECT min(r.released_at) FROM outbox o JOIN release r ON r.id = o.release_id"
-        " WHERE o.delivered_at IS NULL AND o.dead_at IS NULL"
-    ).fetchone()
+    oldest = oldest_owed(view.database)
     yield from (waiting, dead)
     age = 0 if oldest is None else max(view.now - oldest, 0)
     yield Gauge("streamdp_outbox_age_seconds", "Age of the oldest that waits.", value=age)
@@ -252,18 +250,9 @@ def _of_learners(view: View) -> Metric:
     """Metrics of learners; one restarts when its signature changes."""
     family = Counter("streamdp_learner_restarts", "Learners that began anew.", labels=["job"])
     for job in view.configuration.releases:
-        number = view.once(("restarts", job), lambda job=job: _restarts(view, job))  # type: ignore[misc]
+        number = view.once(("restarts", job), lambda job=job: restarts(view.database, job))  # type: ignore[misc]
         family.add_metric([job], number)
     return family
-
-
-def _restarts(view: View, job: str) -> int:
-    (number,) = view.database.execute(
-        "SELECT count(*) FROM (SELECT signature, lag(signature) OVER (ORDER BY version) AS before"
-        " FROM learner WHERE job = ? AND signature != '') WHERE before != signature",
-        [job],
-    ).fetchone()
-    return int(number)
 
 
 def _of_log(view: View, found: Overview) -> Metric:

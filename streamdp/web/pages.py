@@ -36,7 +36,13 @@ from streamdp.reports.state.overview import RECENT, JobLook, job_look, overview,
 from streamdp.reports.state.status import DaemonState, daemon_state, holders, signs_of_life
 from streamdp.store.ledger.chain import PURPOSES
 from streamdp.store.ledger.privacy_guarantee import claim_of
-from streamdp.store.reading.browse import find_by_id, ledger_page, newest_releases, spending
+from streamdp.store.reading.browse import (
+    find_by_id,
+    ledger_of,
+    ledger_page,
+    newest_releases,
+    spending,
+)
 from streamdp.store.reading.reports import ScopeReport
 from streamdp.types import Column, Json, Release
 from streamdp.web import tables
@@ -247,7 +253,7 @@ def show_release(request: Request, view: View) -> Response:
         order=order,
         flags=_flags_of(release, columns),
         claim=claim_of(view.database, release.id) or {},
-        ledger=ledger_of(view, release),
+        ledger=ledger_of(view.database, release),
     )
 
 
@@ -260,21 +266,6 @@ def _flags_of(release: Release, columns: Sequence[Column]) -> dict[str, int]:
 def _columns_of(view: View, release: Release) -> Sequence[Column]:
     """Declared columns of a release; none if its job is no longer configured."""
     return view.columns(release.job) if release.job in view.configuration.releases else ()
-
-
-def ledger_of(view: View, release: Release) -> list[dict[str, Json]]:
-    """The rows of the ledger about a release: its charge, and the commit."""
-    found = view.database.query(
-        "SELECT seq, purpose, reservation, at, lower(hex(hash)) AS hash FROM ledger"
-        " WHERE purpose = 'commit' AND job = ? AND release_id = ?",
-        [release.job, release.id],
-    )
-    committed = list(found)
-    charged = view.database.query(
-        "SELECT seq, purpose, reservation, at, lower(hex(hash)) AS hash FROM ledger WHERE seq = ?",
-        [committed[0]["reservation"] if committed else None],
-    )
-    return [*charged, *committed]
 
 
 def show_budget(request: Request, view: View) -> Response:

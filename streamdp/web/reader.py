@@ -21,6 +21,7 @@ from streamdp.database import Database
 from streamdp.errors import IntegrityError, StoreError, StreamdpError
 from streamdp.reports.releases.changes import Kept, around_last
 from streamdp.store.database import OwnedConnection, connect_to_read, snapshot
+from streamdp.store.ledger import chain
 from streamdp.store.reading.read_only import restrict
 from streamdp.store.reading.reports import NOTHING, Spent, spent_of_job
 from streamdp.store.schema.migrations import is_current
@@ -64,8 +65,7 @@ class View:
 
     def head(self) -> int:
         """Number of the last row of the ledger."""
-        (seq,) = self.database.execute("SELECT coalesce(max(seq), 0) FROM ledger").fetchone()
-        return int(seq)
+        return chain.head(self.database)[0]
 
     def once(self, key: Hashable, compute: Callable[[], Found]) -> Found:
         """Value under a key, computed once for each state of the ledger."""

@@ -61,6 +61,7 @@ def adopt(
     from streamdp.planning import lost_spending
     from streamdp.store.anchor.lost import adopt as adopt_anchor
     from streamdp.store.anchor.lost import require_lost
+    from streamdp.store.clock_guard import written_at
     from streamdp.store.database import connect
     from streamdp.store.schema.migrations import migrate
     from streamdp.store.schema.schema import open_to_read
@@ -74,7 +75,7 @@ def adopt(
         with closing(connect(path, create=False)) as database:
             migrate(database, now)
         with closing(open_to_read(path)) as database:
-            written = lost_spending.written_at(database)
+            written = written_at(database)
             bounds = lost_spending.bounds(
                 configuration,
                 database,

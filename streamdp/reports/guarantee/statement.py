@@ -13,6 +13,7 @@ from streamdp.privacy.filters import Caps, Item, Limit
 from streamdp.privacy.steps import loss_of_steps
 from streamdp.reports.guarantee.plain import for_ever, in_plain_words, row_of, stretches
 from streamdp.reports.releases.measurements import in_words
+from streamdp.store.archive import versions
 from streamdp.store.ledger.cap_usage import Room, rooms
 from streamdp.store.ledger.chain import spent_of
 from streamdp.store.ledger.ledger import caps_of, declaration_of
@@ -114,12 +115,7 @@ def statement(
         **FIXED,
         "versions": {
             "streamdp": __version__,
-            "of_releases": [
-                version
-                for (version,) in database.execute(
-                    "SELECT DISTINCT version FROM release ORDER BY 1"
-                )
-            ],
+            "of_releases": versions(database),
         },
     }
 

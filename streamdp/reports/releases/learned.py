@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from streamdp.config import Configuration
 from streamdp.database import Database
 from streamdp.errors import StreamdpError
-from streamdp.store.archive import KEPT, find_release, is_forgotten, learned_states
+from streamdp.store.archive import KEPT, find_release, is_forgotten, learned_states, version_after
 from streamdp.types import (
     Batch,
     Explains,
@@ -113,10 +113,7 @@ def _until(database: Database, job: str, batch: str | None) -> tuple[int | None,
             f"{job} has no release of {batch!r}",
             hint="`streamdp releases` lists the batches that were released",
         )
-    (version,) = database.execute(
-        "SELECT l.version FROM release r JOIN learner l USING (reservation) WHERE r.id = ?",
-        [release.id],
-    ).fetchone()
+    version = version_after(database, release.id)
     if is_forgotten(database, job, version - 1):
         raise StreamdpError(
             f"what {job} knew before {batch} is not kept any more",

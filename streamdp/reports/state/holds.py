@@ -8,9 +8,13 @@ from dataclasses import dataclass
 from streamdp.config import Configuration
 from streamdp.database import Database
 from streamdp.reports.state.next_run import clock_errors
+from streamdp.store.archive import has_arrived
 from streamdp.store.ledger.ledger import burns_in_a_row, deaths_in_a_row
+from streamdp.store.ledger.refusals import refused_since
+from streamdp.store.pauses import paused_since
 from streamdp.store.problems import problems
 from streamdp.store.pulse import Pulse
+from streamdp.store.reading.gate_reports import waits_since
 from streamdp.store.runs import open_run_of
 from streamdp.types.rests import rest_after, rest_after_deaths
 
@@ -66,34 +70,25 @@ def holds(
 
 
 def _paused(database: Database, job: str) -> list[Hold]:
-    row = database.execute("SELECT since FROM pause WHERE job = ?", [job]).fetchone()
-    return [Hold("paused", f"`streamdp resume {job}` goes on", row[0])] if row else []
+    since = paused_since(database, job)
+    return [] if since is None else [Hold("paused", f"`streamdp resume {job}` goes on", since)]
 
 
 def _gate(configuration: Configuration, database: Database, job: str) -> list[Hold]:
     gate = configuration.gated().get(job)
     if gate is None:
         return []
-    row = database.execute(
-        "SELECT max(l.at) FROM gate_run g CROSS JOIN ledger l ON l.reservation = g.run"
-        " AND l.purpose = 'close' WHERE g.gate = ? AND g.waits",
-        [gate],
-    ).fetchone()
-    if row[0] is None or open_run_of(database, gate) is not None:
+    since = waits_since(database, gate)
+    if since is None or open_run_of(database, gate) is not None:
         return []
-    return [Hold("waits", f"its gate: `streamdp rearm {gate}`", row[0])]
+    return [Hold("waits", f"its gate: `streamdp rearm {gate}`", since)]
 
 
 def _caps(
     database: Database, source: str, job: str, caps: tuple[tuple[str, str], ...]
 ) -> list[Hold]:
     """Caps that refuse the job: it is exhausted if one never frees, and waits if all free later."""
-    (since,) = database.execute(
-        "SELECT min(at) FROM ledger WHERE scope = :scope AND job = :job AND purpose = 'refuse'"
-        " AND seq > coalesce((SELECT max(seq) FROM ledger WHERE job = :job"
-        "   AND purpose IN ('reserve', 'open')), 0)",
-        {"scope": source, "job": job},
-    ).fetchone()
+    since = refused_since(database, source, job)
     return [
         _cap(cap, when, since) for cap, when in sorted(set(caps), key=lambda cap: cap[1] != "never")
     ]
@@ -157,6 +152,6 @@ def _problems(configuration: Configuration, database: Database, job: str) -> lis
 def _unmet(database: Database, configuration: Configuration, job: str) -> list[Hold]:
     """Whether no batch of its source has ever arrived."""
     source = configuration.releases[job].source
-    any_of = "SELECT 1 FROM batch WHERE source = ? LIMIT 1"
-    found = database.execute(any_of, [source]).fetchone()
-    return [] if found else [Hold("empty", f"no batch of {source} has arrived yet")]
+    if has_arrived(database, source):
+        return []
+    return [Hold("empty", f"no batch of {source} has arrived yet")]

@@ -45,3 +45,14 @@ def passed_over(database: Database, scope: str, job: str) -> frozenset[tuple[str
         {"scope": scope, "job": job},
     )
     return frozenset((task, batch) for task, batch in rows)
+
+
+def refused_since(database: Database, scope: str, job: str) -> int | None:
+    """When caps began to refuse a job after its last charge; None if they do not."""
+    (since,) = database.execute(
+        "SELECT min(at) FROM ledger WHERE scope = :scope AND job = :job AND purpose = 'refuse'"
+        " AND seq > coalesce((SELECT max(seq) FROM ledger WHERE job = :job"
+        "   AND purpose IN ('reserve', 'open')), 0)",
+        {"scope": scope, "job": job},
+    ).fetchone()
+    return None if since is None else int(since)

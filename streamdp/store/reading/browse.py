@@ -268,3 +268,16 @@ def _by_rowid(database: Database, ids: Sequence[int]) -> tuple[Release, ...]:
 def _release(row: dict[str, Any]) -> Release:
     rows: list[Json] = json.loads(row["rows"])
     return Release(**{**row, "rows": tuple(rows), "columns": columns_from(row["columns"])})
+
+
+def ledger_of(database: Database, release: Release) -> list[dict[str, Any]]:
+    """The rows of the ledger about a release: its charge, and the commit."""
+    columns = "SELECT seq, purpose, reservation, at, lower(hex(hash)) AS hash FROM ledger WHERE"
+    committed = list(
+        database.query(
+            f"{columns} purpose = 'commit' AND job = ? AND release_id = ?",
+            [release.job, release.id],
+        )
+    )
+    charge = committed[0]["reservation"] if committed else None
+    return [*database.query(f"{columns} seq = ?", [charge]), *committed]

@@ -75,6 +75,22 @@ def answered_batches(database: Database, gate: str) -> frozenset[str]:
     return frozenset(batch for (batch,) in rows)
 
 
+def refused_batches(database: Database, gate: str) -> frozenset[str]:
+    """Batches that a gate has not let pass: they are never released."""
+    rows = database.execute("SELECT batch FROM gate_answer WHERE gate = ? AND NOT accepted", [gate])
+    return frozenset(key for (key,) in rows)
+
+
+def waits_since(database: Database, gate: str) -> int | None:
+    """When the run of a gate was closed that waits for `streamdp rearm`; None if none does."""
+    (since,) = database.execute(
+        "SELECT max(l.at) FROM gate_run g CROSS JOIN ledger l ON l.reservation = g.run"
+        " AND l.purpose = 'close' WHERE g.gate = ? AND g.waits",
+        [gate],
+    ).fetchone()
+    return None if since is None else int(since)
+
+
 def standing(database: Database, job: str, now: int) -> dict[str, Standing]:
     """Releases of a job that stood for later batches too, by id."""
     rows = database.execute(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from streamdp.database import Database
 from streamdp.privacy.amounts import UNBOUNDED
 from streamdp.privacy.filters import Measure
 from streamdp.store.ledger.chain import PURPOSES, spent_of
-from streamdp.store.ledger.charges import CHARGES
+from streamdp.store.ledger.charges import ASSUMED, CHARGES, CUT_OFF
 from streamdp.types import Json
 
 _OWED = (
@@ -226,3 +227,85 @@ def last_rho(database: Database, job: str) -> int:
 def owed_rows(database: Database) -> list[dict[str, Json]]:
     """Deliveries that sinks have not confirmed, oldest first; `dead_at` where they gave up."""
     return list(database.query(f"{_OWED} ORDER BY o.seq"))
+
+
+def oldest_owed(database: Database) -> int | None:
+    """When the oldest release was made that a sink still owes an answer; None if none does."""
+    (oldest,) = database.execute(
+        "SELECT min(r.released_at) FROM outbox o JOIN release r ON r.id = o.release_id"
+        " WHERE o.delivered_at IS NULL AND o.dead_at IS NULL"
+    ).fetchone()
+    return None if oldest is None else int(oldest)
+
+
+def refusing_sinks(database: Database, attempts: int, but: str) -> dict[str, str]:
+    """Sinks that have refused one delivery so often, with the reason of the oldest.
+
+    Args:
+        database: The store.
+        attempts: The least.
+        but: Name of a sink that is left out.
+    """
+    rows = database.execute(
+        "SELECT sink, reason FROM outbox WHERE delivered_at IS NULL AND dead_at IS NULL"
+        " AND attempts >= ? AND sink != ? ORDER BY seq DESC",
+        [attempts, but],
+    )
+    return dict(rows.fetchall())
+
+
+class Arrivals(NamedTuple):
+    """When a source had something new (POSIX time); None where it never had.
+
+    Args:
+        came_at: When its last batch arrived.
+        last_end: End of its last window.
+        declared_at: When its budget was opened.
+    """
+
+    came_at: int | None
+    last_end: int | None
+    declared_at: int | None
+
+
+def arrivals(database: Database, source: str) -> Arrivals:
+    """When a source had something new."""
+    row = database.execute(
+        "SELECT (SELECT max(arrived_at) FROM batch WHERE source = :name),"
+        " (SELECT max(window_end) FROM batch WHERE source = :name),"
+        " (SELECT min(at) FROM ledger WHERE +scope = :name AND purpose = 'cap' AND job IS NULL)",
+        {"name": source},
+    ).fetchone()
+    return Arrivals(*row)
+
+
+class Burnt(NamedTuple):
+    """A charge without a release, in nano units; it may have no pure loss."""
+
+    batch: str
+    epsilon_nano: int | None
+    rho_nano: int
+
+
+def last_burnt(database: Database, job: str, since: int) -> Burnt | None:
+    """The last burnt charge of a job, if it was burnt since a time or no release followed."""
+    row = database.execute(
+        "SELECT r.batch, r.epsilon_nano, r.rho_nano FROM ledger b"
+        " JOIN ledger r ON r.seq = b.reservation"
+        " WHERE b.job = :job AND b.purpose = 'burn' AND (b.at > :since OR b.reservation >"
+        "   coalesce((SELECT reservation FROM ledger WHERE job = :job AND purpose = 'commit'"
+        "     ORDER BY seq DESC LIMIT 1), 0))"
+        " ORDER BY b.seq DESC LIMIT 1",
+        {"job": job, "since": since},
+    ).fetchone()
+    return None if row is None else Burnt(*row)
+
+
+def spending_jobs(database: Database) -> list[str]:
+    """Jobs that have released or spent something, by name."""
+    rows = database.execute(
+        "SELECT job FROM release UNION SELECT job FROM ledger WHERE purpose = 'reserve'"
+        " AND job NOT IN (?, ?) ORDER BY job",
+        [ASSUMED, CUT_OFF],
+    )
+    return [name for (name,) in rows]
