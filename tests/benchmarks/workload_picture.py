@@ -14,7 +14,7 @@ import matplotlib as mpl
 import numpy as np
 
 from streamdp.privacy.price import Price
-from tests.benchmarks.workload import Replay, Score, relabelled, tables
+from tests.benchmarks.workload import Replay, Score, Stream
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -25,11 +25,11 @@ EPSILON, DAYS, SHIFT, COLD_ROUNDS, SEEDS = Fraction(3, 10), 120, 60, 3, 3
 
 def main(picture: Path) -> None:
     """Draw the three streams below each other."""
-    stable = tables("flights")[:DAYS]
+    stable = Stream.of("flights").days(slice(DAYS))
     streams = {
         "the flights as they are": stable,
-        f"all values change places on day {SHIFT}": relabelled(stable, [SHIFT]),
-        "all values change places every day": relabelled(stable, range(DAYS)),
+        f"all values change places on day {SHIFT}": stable.relabelled([SHIFT]),
+        "all values change places every day": stable.relabelled(range(DAYS)),
     }
     figure, panels = plt.subplots(3, 1, figsize=(9, 8), sharex=True, layout="constrained")
     for panel, (name, stream) in zip(panels, streams.items(), strict=True):
