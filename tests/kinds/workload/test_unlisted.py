@@ -10,6 +10,7 @@ import pytest
 
 from streamdp.kinds.spec import BuildContext
 from streamdp.kinds.workload.build import build
+from streamdp.kinds.workload.fitting.concentration import Concentration
 from streamdp.kinds.workload.fitting.fitted import Fitting
 from streamdp.kinds.workload.fitting.hypotheses import SLOW, UNIFORM, Memory
 from streamdp.kinds.workload.fitting.marginals import Workload
@@ -80,3 +81,15 @@ def test_a_state_from_before_they_were_kept_is_read() -> None:
     memory = from_json(state, known)
     assert memory.unlisted == Memory.empty(known, ROWS).unlisted
     assert memory.slow[0].tolist() == state["slow"][0]
+
+
+def test_listed_cells_are_as_uneven_as_they_are_whatever_is_not_listed() -> None:
+    """Half of the records at other values: even cells are told from uneven ones."""
+    known = configured(1)
+    even, uneven = [125.0] * 4, [350.0, 60.0, 50.0, 40.0]
+    for listed, concentration in ((even, 1.0), (uneven, 1.0 + 4 * 0.0681)):
+        seen = Measurement(0, np.array([*listed, 500.0]), 1e-9)
+        learned = Concentration.first(len(known.items))
+        for _ in range(300):
+            learned = learned.after(known, (seen,), ROWS)
+        assert learned.of_items(known)[0] == pytest.approx(concentration, abs=0.01)

@@ -1,8 +1,9 @@
 """How concentrated the items of batches are: what can be learned where no value repeats.
 
-The concentration of an item of m listed cells with shares p is m·Σp²: 1 if they are even, m if all
-records are in one cell. It stays when values change places. A marginal of several axes is kept as
-its concentration over the product of those of its axes: 1 if they are independent. Post-processing:
+The concentration of an item of m listed cells with shares p, on the average q, is 1 + m·Σ(p - q)²:
+1 if they are even, however many records are not listed, and m if all records are in one of them. It
+stays when values change places. A marginal of several axes is kept as its concentration over the
+product of those of its axes: 1 if they are independent and all records are listed. Post-processing:
 it sees releases alone.
 """
 
@@ -130,8 +131,9 @@ def _seen(
 
 
 def _concentration(values: FloatArray, noise: float, total: float) -> tuple[float, float]:
-    """m·Σp² less what the noise adds, and its variance by the noise."""
-    energy = float((values**2).sum()) - len(values) * noise
-    scale = len(values) / total**2
-    variance = _FOURTH * len(values) * noise**2 + 4.0 * noise * max(energy, 0.0)
-    return scale * energy, scale**2 * variance
+    """1 + m·Σ(p - q)² less what the noise adds, and its variance by the noise."""
+    cells, apart = len(values), values - values.mean()
+    energy = float((apart**2).sum()) - (cells - 1) * noise
+    scale = cells / total**2
+    variance = _FOURTH * cells * noise**2 + 4.0 * noise * max(energy, 0.0)
+    return 1.0 + scale * energy, scale**2 * variance

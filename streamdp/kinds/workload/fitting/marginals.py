@@ -101,7 +101,7 @@ class Workload:
         """Cells that are listed, of each axis of an item; of a predicate all that it has."""
         if item.labels is not None:
             return (item.size,)
-        return tuple(self.sizes[axis] - self.unlisted[axis] or 1 for axis in item.axes)
+        return tuple(self.sizes[axis] - self.unlisted[axis] for axis in item.axes)
 
     def item(self, axes: Axes, labels: IntArray | None = None) -> Item:
         """An item over axes of this domain."""
