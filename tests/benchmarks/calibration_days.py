@@ -5,7 +5,7 @@ are those of `calibration_family`, by number; every release counts, the first to
 says, of all streams that have such days: the mean cover, the share of streams of .93 or more, the
 mean of the tenth that hold least, and the median of the widths over those that would hold 95 % of
 the stream's errors on such days, 1 at best. Streams that jump every day, and outermost quantiles
-alone, are parts too.
+alone, are parts too. Rows of one stream say on which side the intervals that miss lie.
 """
 
 from __future__ import annotations
@@ -42,33 +42,36 @@ def parts(title: str, number: int) -> tuple[str, ...]:
 
 
 def found(title: str, seen: list[Seen], about: str, lower: str) -> dict[str, tuple[float, ...]]:
-    """By part: cover, and the width over the needed."""
+    """By part: cover, width over the needed, shares of intervals below and above what they miss."""
     upper = lower.replace("lower", "upper")
     ends = np.array([[(row[lower], row[upper]) for row in each.rows] for each in seen])
     points = np.array([[row[about] for row in each.rows] for each in seen])
     first, last = (np.array([getattr(each, name) for each in seen]) for name in ("first", "last"))
-    held = (ends[..., 0] <= last) & (ends[..., 1] >= first)
+    below, above = ends[..., 1] < first, ends[..., 0] > last
     errors = np.maximum(np.maximum(first - points, points - last), 0.0)
     units = np.array([each.unit for each in seen])
     result: dict[str, tuple[float, ...]] = {}
     days = [parts(title, number) for number in range(len(seen))]
     for part in dict.fromkeys(each for day in days for each in day):
         these = np.array([part in day for day in days])
-        result[part] = _measured(held[these], ends[these], errors[these], units[these])
-    if held.shape[1] > 1:
-        outer = slice(None, None, held.shape[1] - 1)
+        result[part] = _measured(
+            below[these], above[these], ends[these], errors[these], units[these]
+        )
+    if below.shape[1] > 1:
+        at = slice(WARM, None), slice(None, None, below.shape[1] - 1)
         result["outermost of those"] = _measured(
-            held[WARM:, outer], ends[WARM:, outer], errors[WARM:, outer], units[WARM:, outer]
+            below[at], above[at], ends[at], errors[at], units[at]
         )
     return result
 
 
 def _measured(
-    held: BoolArray, ends: FloatArray, errors: FloatArray, units: FloatArray
+    below: BoolArray, above: BoolArray, ends: FloatArray, errors: FloatArray, units: FloatArray
 ) -> tuple[float, ...]:
     needed = 2.0 * np.maximum(np.quantile(errors, 0.95, axis=0), units.mean(axis=0))
     ratio = np.median(ends[..., 1] - ends[..., 0], axis=0) / needed
-    return float(held.mean()), float(np.median(ratio))
+    held = 1.0 - (below | above).mean()
+    return float(held), float(np.median(ratio)), float(below.mean()), float(above.mean())
 
 
 def rows(quick: bool, first: int, streams: int) -> Iterator[Row]:
@@ -86,7 +89,7 @@ def rows(quick: bool, first: int, streams: int) -> Iterator[Row]:
                     by_part.setdefault((column.about, part), []).append(each)
                     yield _of_stream(data.name, quantiles, column.about, part, each)
     for (about, part), all_of_it in sorted(by_part.items()):
-        cover, width = np.array(all_of_it).T
+        cover, width, below, above = np.array(all_of_it).T
         worst = np.sort(cover)[: max(1, len(cover) // 10)]
         yield {
             "data": f"{len(cover)} streams",
@@ -97,6 +100,8 @@ def rows(quick: bool, first: int, streams: int) -> Iterator[Row]:
             "width_ratio": round(float(np.median(width)), 2),
             "share_good": round(float((cover >= GOOD).mean()), 3),
             "worst_tenth": round(float(worst.mean()), 3),
+            "below": round(float(below.mean()), 3),
+            "above": round(float(above.mean()), 3),
         }
 
 
@@ -112,6 +117,8 @@ def _of_stream(
         "width_ratio": round(each[1], 2),
         "share_good": None,
         "worst_tenth": None,
+        "below": round(each[2], 3),
+        "above": round(each[3], 3),
     }
 
 
