@@ -128,21 +128,10 @@ class Observation:
     counted: tuple[Histogram, ...] | None = None
 
 
-class Learner(Protocol):
-    """Plans releases from past ones; has no argument for data.
-
-    A learner that makes priors alone inherits the rest: every quantile is drawn, none inferred.
-    """
+class LearnsPriors(Protocol):
+    """Priors of the next release from past ones: what each learner is, by four pure functions."""
 
     __slots__ = ()
-
-    infers: ClassVar[bool] = False
-    """Whether released values may follow from noisy counts instead of being drawn."""
-
-    @property
-    def share(self) -> Fraction:
-        """The part of epsilon that buys gradients, in [0, 1)."""
-        return Fraction(0)
 
     def describe(self) -> Json:
         """Public parameters a state depends on."""
@@ -162,6 +151,15 @@ class Learner(Protocol):
         """The state after one more release."""
         ...
 
+
+class PlansReleases(Protocol):
+    """Plans the whole of a release; as it stands, one whose quantiles are all drawn."""
+
+    __slots__ = ()
+
+    infers: ClassVar[bool] = False
+    """Whether released values may follow from noisy counts instead of being drawn."""
+
     def ways(self) -> tuple[QuantileTree | Histograms, ...]:
         """Mechanisms of all ways that it plans; none if it makes priors alone."""
         return ()
@@ -178,6 +176,10 @@ class Learner(Protocol):
         """Value for a unit of rank at a single quantile, at most; 0 where nobody knows."""
         return 0.0
 
+    def believed(self, way: Any) -> Any:
+        """Return the priors of the quantiles that a way was planned from, were all drawn."""
+        return way.prior
+
     def told(self, way: Any, shown: Sequence[Any]) -> Any:
         """How the batch is released, now that other groups of it showed what `shown` returned."""
         return way
@@ -186,17 +188,15 @@ class Learner(Protocol):
         """Evidence of a release for groups of the same batch that are released later."""
         return ()
 
-    def slope(self, state: Json, count: int, features: Features = ()) -> Slope | None:
-        """The gradient to buy, as a function of the true quantiles; None if it buys none."""
-        return None
+
+class TellsBeliefs(Protocol):
+    """Tells what a state believes; as it stands, nothing beside its priors."""
+
+    __slots__ = ()
 
     def smoothed(self, state: Json) -> tuple[Smoothed, ...]:
         """An estimate of each quantile of the last batch; none if it is the release itself."""
         return ()
-
-    def expecting(self, rows: int) -> Self:
-        """The learner for batches of so many records; its states stay as they are."""
-        return self
 
     def weights(self, state: Json) -> dict[str, float]:
         """Weights of the parts that it mixes, by name; nothing if it mixes none."""
@@ -206,9 +206,27 @@ class Learner(Protocol):
         """Priors that depend on features linearly; None if it has none."""
         return None
 
-    def believed(self, way: Any) -> Any:
-        """Return the priors of the quantiles that a way was planned from, were all drawn."""
-        return way.prior
+
+class Learner(LearnsPriors, PlansReleases, TellsBeliefs, Protocol):
+    """Plans releases from past ones; has no argument for data.
+
+    A learner that makes priors alone has the four methods of `LearnsPriors` and inherits the rest.
+    """
+
+    __slots__ = ()
+
+    @property
+    def share(self) -> Fraction:
+        """The part of epsilon that buys gradients, in [0, 1)."""
+        return Fraction(0)
+
+    def slope(self, state: Json, count: int, features: Features = ()) -> Slope | None:
+        """The gradient to buy, as a function of the true quantiles; None if it buys none."""
+        return None
+
+    def expecting(self, rows: int) -> Self:
+        """The learner for batches of so many records; its states stay as they are."""
+        return self
 
     def drawing_all(self) -> Self:
         """The learner with every quantile drawn, as the oracle of a simulation is taught."""

@@ -22,7 +22,6 @@ from streamdp import __version__
 from streamdp.privacy.amounts import ATTO, NANO
 from streamdp.privacy.filters import Measure
 from streamdp.reports.state.overview import JobLook, Overview, overview
-from streamdp.store.anchor.anchor import default_anchor
 from streamdp.store.archive import restarts
 from streamdp.store.reading.reports import oldest_owed, owed_rows
 from streamdp.web.http.parameters import Parameters
@@ -232,8 +231,7 @@ def _of_deliveries(view: View) -> Iterator[Metric]:
 
 
 def _of_files(view: View) -> Iterator[Metric]:
-    store = view.configuration.store
-    files = {"store": store.path, "anchor": store.anchor or default_anchor(store.path)}
+    files = dict(zip(("store", "anchor"), view.configuration.store.paths(), strict=True))
     family = Gauge("streamdp_file_bytes", "Size of a file.", labels=["file"])
     free = Gauge("streamdp_volume_free_bytes", "Free on the volume of a file.", labels=["file"])
     whole = Gauge("streamdp_volume_bytes", "Size of the volume of a file.", labels=["file"])

@@ -11,7 +11,6 @@ from streamdp.config import Configuration
 from streamdp.database import Database
 from streamdp.errors import IntegrityError, StoreError
 from streamdp.store import archive, row_checksums
-from streamdp.store.anchor.anchor import default_anchor
 from streamdp.store.anchor.check import require_agreement
 from streamdp.store.database import connect_to_read, require_sound
 from streamdp.store.ledger import chain
@@ -33,8 +32,7 @@ def verification(configuration: Configuration) -> list[Check]:
     Raises:
         StoreError: There is no store, or one of another version.
     """
-    path = configuration.store.path
-    anchor = configuration.store.anchor or default_anchor(path)
+    path, anchor = configuration.store.paths()
     database = connect_to_read(path)
     with closing(database.conn):
         if not is_current(database):
