@@ -82,9 +82,10 @@ class Pulse:
         mine = [each for each in self.asking if each.source == source]
         for each in mine:
             if each.state == "hung":
-                return f"a question for {each.job} to {source} hangs"
+                return f"a question for {each.job} to {source} hangs: look at its server"
         for each in mine:
-            return f"a question for {each.job} to {source} is slow"
+            question = f"a question for {each.job} to {source} is slow"
+            return f"{question}: it may go on until `engine.timeout`; a restart may burn its charge"
         return "its turn has not come: other jobs and sources are at work"
 
 

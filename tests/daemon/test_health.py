@@ -93,6 +93,11 @@ def test_a_job_is_late_against_its_own_schedule(home: Path) -> None:
         asking = (Asking(source, "air_time", woke, state),)  # type: ignore[arg-type]
         (found,) = late_alerts(configuration, Pulse(woke, 1, late=late, asking=asking), told)
         assert (found != alert) == again, "a question that hangs is told all the same"
+        (first,) = late_alerts(configuration, Pulse(woke, 1, late=late, asking=asking))
+        assert ("restart" in first.reason, "look at its server" in first.reason) == (
+            state == "slow",
+            state == "hung",
+        )
 
 
 def test_who_waits_behind_failures_that_are_told_is_not_told_as_late_in_turns(home: Path) -> None:
