@@ -19,7 +19,7 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from streamdp.daemon.deliveries import Deliveries
-from streamdp.daemon.health import asking_of, late_jobs, notify, told_as_failing
+from streamdp.daemon.health import asking_of, kind_of, late_jobs, notify, told_as_failing
 from streamdp.daemon.rounds import Rounds
 from streamdp.daemon.runtime import HEARTBEAT, Runtime, runtime
 from streamdp.daemon.wakes import Wakes
@@ -174,8 +174,8 @@ class Daemon:
         self._pulse.write(pulse)
         if not pulse.store:
             self._cried = set()
-        elif pulse.store not in self._cried:
-            self._cried = self._cried | {pulse.store}
+        elif kind_of(pulse.store) not in self._cried:
+            self._cried = self._cried | {kind_of(pulse.store)}
             self._cry(running, pulse.store)
         try:
             with told_of_memory():
@@ -184,7 +184,7 @@ class Daemon:
                 configuration, clock = self._configuration, self._clock
                 running.alert(configuration, self._entropy, clock, self._log, pulse)
         except (ClockError, OutOfMemoryError, StoreError) as error:
-            if self._failure != error.line:
+            if kind_of(self._failure) != kind_of(error.line):
                 self._log("store.failed", code=error.code, reason=error.line)
             self._failure = error.line
             return
@@ -232,7 +232,7 @@ class Daemon:
         alert = as_release(store_alert(reason), self._entropy, self._clock.now())
 
         def send() -> None:
-            while reason in self._cried:
+            while kind_of(reason) in self._cried:
                 with suppress(Exception):  # whatever it is, the log and the pulse tell the rest
                     sink.deliver(alert)
                     return

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from threading import Lock, Thread
 from typing import TYPE_CHECKING
 
+from streamdp.daemon.health import kind_of
 from streamdp.engine.attempts import Task
 from streamdp.engine.protocols import Connected
 from streamdp.engine.release import EngineContext
@@ -171,7 +172,7 @@ class Rounds:
         try:
             self._run(round_, log)
         except (ClockError, OutOfMemoryError, StoreError) as error:
-            if self.failure != error.line:
+            if kind_of(self.failure) != kind_of(error.line):
                 log("store.failed", code=error.code, reason=error.line)
             self._try_again(round_, error.line)
         except MemoryError:  # not enough to say so

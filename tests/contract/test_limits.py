@@ -14,7 +14,7 @@ import duckdb
 import pytest
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
-from streamdp.backends.limits import Limits
+from streamdp.backends.limits import NO_LIMITS, Limits
 from streamdp.backends.mariadb import connection as mariadb_connection
 from streamdp.backends.mariadb.connection import Address
 from streamdp.backends.mariadb.engine import MariaDBBackend
@@ -273,14 +273,16 @@ def _hurry(seconds: float) -> None:
 def test_a_lock_of_postgres_is_waited_for_no_longer_than_locks_are(
     server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a `timeout` too, before anything is spent."""
+    """Without a `timeout` too, before anything is spent; with a short one it is told as a lock."""
     import psycopg
 
-    monkeypatch.setattr(postgres_engine, "LOCK_SECONDS", 1)
     with psycopg.connect(server) as other:
         other.execute("LOCK TABLE slow IN ACCESS EXCLUSIVE MODE")
-        with pytest.raises(SourceLockedError, match="holds a lock"):
-            PostgresBackend(server, Relation("slow")).check(CellQuery("x", GRID), BATCH)
+        for limits in (Limits(seconds=3), NO_LIMITS):
+            backend = PostgresBackend(server, Relation("slow"), limits=limits)
+            with pytest.raises(SourceLockedError, match="holds a lock"):
+                backend.check(CellQuery("x", GRID), BATCH)
+            monkeypatch.setattr(postgres_engine, "LOCK_SECONDS", 1)
 
 
 def test_a_server_that_stands_still_is_not_waited_for(

@@ -158,10 +158,10 @@ def test_a_full_volume_is_told_past_the_outbox(home: Path, monkeypatch: pytest.M
     def beat(running: Runtime, *given: object) -> None:
         beats.append(1)
         running.runner.sinks = {"pager": pager}
-        if len(beats) > 3:
+        if len(beats) > 4:
             raise StoreError("the anchor cannot be written")
         if len(beats) > 1:
-            raise StoreError("the store cannot be used: database or disk is full")
+            raise StoreError(f"the store cannot be used: database or disk is full, at {len(beats)}")
         real(running, *given)  # type: ignore[arg-type]
 
     def look() -> bool:

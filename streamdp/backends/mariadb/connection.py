@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from streamdp.backends.limits import Limits
 from streamdp.backends.mariadb.words import COLLATION, LONGEST_UNIT
-from streamdp.backends.sql.server import LOCK_SECONDS
+from streamdp.backends.sql.server import LOCK_SECONDS, lock_seconds
 from streamdp.errors import ConfigurationError
 
 PORT = 3306
@@ -131,7 +131,7 @@ def settings(limits: Limits) -> dict[str, str]:
         "max_sort_length": str(4 * LONGEST_UNIT),
         "sql_select_limit": str(2**64 - 1),
         "sql_big_selects": "1",
-        "lock_wait_timeout": str(LOCK_SECONDS),
+        "lock_wait_timeout": str(lock_seconds(limits, LOCK_SECONDS)),
     }
     if limits.seconds is not None:
         found["max_statement_time"] = str(limits.seconds)

@@ -19,7 +19,7 @@ from streamdp.backends.postgres.words import PostgresWords
 from streamdp.backends.sql.engine import expressions
 from streamdp.backends.sql.relation import Relation
 from streamdp.backends.sql.scan import Scan
-from streamdp.backends.sql.server import LOCK_SECONDS, ServerBackend
+from streamdp.backends.sql.server import LOCK_SECONDS, ServerBackend, lock_seconds
 from streamdp.backends.sql.views import computes, notice
 from streamdp.errors import SourceError
 from streamdp.types import RECORD, Batch, CellQuery, IntArray, KeyQuery, Query
@@ -305,7 +305,7 @@ class PostgresBackend(ServerBackend["psycopg.Connection[Any]"]):
         )
         settings = {"TimeZone": "UTC", "default_transaction_read_only": "on"}
         settings |= {"standard_conforming_strings": "on", "extra_float_digits": "1"}
-        settings |= {"lock_timeout": f"{LOCK_SECONDS}s"}
+        settings |= {"lock_timeout": f"{lock_seconds(self.limits, LOCK_SECONDS)}s"}
         settings |= {"client_encoding": "UTF8", "DateStyle": "ISO", "transform_null_equals": "off"}
         if connection.info.server_version >= CHECKS_CLIENT:
             settings["client_connection_check_interval"] = "10s"

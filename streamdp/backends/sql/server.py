@@ -23,6 +23,16 @@ PAUSES = (0.5, 1.0, 2.0, 4.0)
 LOCK_SECONDS = 30
 """How long the server waits for a lock that another session holds."""
 
+
+def lock_seconds(limits: Limits, most: int) -> int:
+    """Seconds to wait for a lock: fewer than the question has, or it is told as one that is slow.
+
+    >>> [lock_seconds(Limits(seconds=seconds), 30) for seconds in (None, 600, 20, 1)]
+    [30, 30, 10, 1]
+    """
+    return most if limits.seconds is None else max(1, min(most, limits.seconds // 2))
+
+
 SLACK = 15.0
 """Seconds beyond its limit after which a question ends that the server itself has not ended."""
 
