@@ -75,6 +75,7 @@ def templates() -> Environment:
         "arranged": of_mappings,
         "sized": sized,
         "linked": linked,
+        "coded": coded,
     }
     made.globals |= {"static": static_address, "version": __version__}
     return made
@@ -90,6 +91,11 @@ def linked(text: str) -> Markup:
     return escape(text).replace(
         "`streamdp statement`", Markup('<a href="/statement">the statement</a>')
     )
+
+
+def coded(text: str) -> Markup:
+    """A sentence in which the command that prints the statement stands as a command."""
+    return escape(text).replace("`streamdp statement`", Markup("<code>streamdp statement</code>"))
 
 
 def moment(seconds: int | None) -> str:

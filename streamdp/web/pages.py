@@ -211,7 +211,10 @@ def _moved(view: View, job: str, recent: Sequence[Release]) -> SinceBefore | Non
         grid: Grid = changes_grid(found, whole.unit) if found.rows else ([], [])
         sure = any(row.moved and row.moved.differ is not None for row in found.rows)
         words = SURENESS if sure else ()
-        return SinceBefore(said, f"{about_changes(found)} {BY_ITSELF}", grid, words)
+        about = about_changes(found)
+        if len(found.rows) > 1:
+            about += f" {BY_ITSELF}"
+        return SinceBefore(said, about, grid, words)
 
     return view.known(("moved", job), recent[-1].id, compute)
 

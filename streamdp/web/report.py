@@ -164,7 +164,7 @@ def as_markdown(digest: Digest, now: int, shown: list[tuple[str, str]]) -> str:
     unit = f" in {_text(digest.picture.unit)}" if digest.picture.unit else ""
     if rows:
         table = [[_flat(cell) for cell in row] for row in rows]
-        lines += ["", f"## The whole {digest.compared.step if digest.compared else ''}{unit}", ""]
+        lines += ["", f"## {_text(words.title[:1].upper() + words.title[1:])}{unit}", ""]
         lines += _table(head, table)
     lines += ["", f"## Batches{unit}"]
     for head, rows in _batches(digest):
@@ -173,7 +173,7 @@ def as_markdown(digest: Digest, now: int, shown: list[tuple[str, str]]) -> str:
         found = [[each.batch, each.meaning] for each in digest.events.events]
         lines += ["", "## Other events", "", *_table(["batch", "what"], found)]
     lines += ["", "## What it cost", "", _text(words.cost), "", "## May it be shown?"]
-    lines += [line for each in words.showing for line in ("", _text(each))]
+    lines += [line for each in words.showing for line in ("", _with_command(each))]
     lines += [
         "",
         "## Words",
@@ -199,13 +199,14 @@ def changes_grid(compared: Comparison | None, unit: str) -> Grid:
     rows = [] if compared is None else compared.rows[:ROWS]
     if compared is None or not rows:
         return [], []
-    head = ["row", compared.period.name]
+    name = compared.period.name
+    head = ["row", f"{name}, {compared.part}" if compared.part else name]
     moved = any(each.moved for each in rows)
     known = any(each.moved and each.moved.differ is not None for each in rows)
     if moved:
         head.append(f"change since the {compared.step} before")
     if known:
-        head.append("sure, in 100")
+        head.append("sure that records differ")
     found = []
     for row in rows:
         line = [Cell(_in(compared.called(row), "" if unit else row.unit)), _value(row)]
@@ -223,7 +224,7 @@ def _sure(moved: Moved | None) -> Cell:
         return Cell("–")
     rose = moved.rose
     way = f"process rose {in_100(rose)}" if rose >= 0.5 else f"process fell {in_100(1 - rose)}"
-    return Cell(str(in_100(moved.differ)), way if moved.direction else "no sure change")
+    return Cell(f"{in_100(moved.differ)} in 100", way if moved.direction else "no sure change")
 
 
 def _value(row: PeriodRow) -> Cell:
@@ -293,9 +294,14 @@ def _table(names: list[str], rows: Sequence[Sequence[Json]]) -> list[str]:
     return [f"| {' | '.join(line)} |" for line in lines]
 
 
+def _with_command(text: str) -> str:
+    """Text in which the command that prints the statement stands as a command."""
+    return _text(text).replace("\\`streamdp statement\\`", "`streamdp statement`")
+
+
 def _text(value: Json) -> str:
     """Text with the characters that mean something in Markdown escaped."""
     found = printable(str(value), lines=False).replace("&", "&amp;").replace("<", "&lt;")
-    for letter in "\\`*_{}[]()#!|~$":
+    for letter in "\\`*_{}[]#!|~$":
         found = found.replace(letter, f"\\{letter}")
     return found

@@ -23,13 +23,13 @@ from streamdp.log.setup import close
 from streamdp.reports.guarantee.plain import guessed_right
 from streamdp.reports.releases import changes
 from streamdp.reports.releases.averages import Interval, Labels, averages
-from streamdp.reports.releases.changes import Comparison, PeriodRow
+from streamdp.reports.releases.changes import Comparison, Moved, PeriodRow
 from streamdp.reports.releases.digest import Digest, digest
 from streamdp.reports.releases.sentences import amounts, change_said
 from streamdp.reports.releases.summary import GLOSSARY, SURENESS, about_changes, summary
 from streamdp.store.database import connect_to_read
 from streamdp.types import Column, Json, Release
-from streamdp.web.report import changes_grid, written
+from streamdp.web.report import as_html, as_markdown, changes_grid, written
 from streamdp.web.tables import Cell
 from streamdp.wiring import release_kind
 from tests.benchmarks.large_store import furnish
@@ -97,7 +97,7 @@ def configuration(home: Path, monkeypatch: pytest.MonkeyPatch) -> Configuration:
     return load(home / "config.yaml")
 
 
-def told(of: Configuration, job: str, period: str = "week", at: int = WEEK) -> Digest:
+def told(of: Configuration, job: str, period: str = "week", at: int | None = WEEK) -> Digest:
     with closing(connect_to_read(of.store.path)) as store:
         columns = release_kind(of, job).columns
         return digest(of, store, job, period, at, 2_000_000_000, columns)  # type: ignore[arg-type]
@@ -175,8 +175,8 @@ def test_groups_that_fell_are_named_by_their_intervals(configuration: Configurat
     """Each group once: above nought, below it, or neither."""
     found = told(configuration, "traffic")
     assert found.compared is not None
-    first = next(each for each in found.words.changed if each.startswith("Of 3 groups"))
-    rose, fell, *rest = first.split(": ", 1)[1].split(". Each")[0].split("; ")
+    first = next(each for each in found.words.changed if each.startswith("Flights. Of 3 groups"))
+    rose, fell, *rest = first.split(": ", 1)[1].rstrip(".").split("; ")
     for name in ("JFK", "LGA", "EWR"):
         moved = row(found.compared, origin=name, measure="flights").moved
         assert moved is not None
@@ -187,6 +187,60 @@ def test_groups_that_fell_are_named_by_their_intervals(configuration: Configurat
     assert found.compared.headline.labels["origin"] is None
     assert "of the 3 groups" in found.words.headline
     assert "The 3 groups together are not all records" in found.words.about_changes
+
+
+def test_a_sure_change_of_any_measure_is_said_before_those_that_are_not(
+    configuration: Configuration,
+) -> None:
+    """Of the second measure as of the first: none that the table has is missing in words."""
+    found = told(configuration, "traffic")
+    assert found.compared is not None
+    rows, late = found.compared.rows, row(found.compared, origin="LGA", measure="late")
+    assert late.moved is not None
+    known = [
+        replace(each, moved=Moved((-9.0, -12.0, -6.0) if each is late else (1.0, -30.0, 32.0)))
+        for each in rows
+    ]
+    case = replace(found.compared, rows=tuple(known))
+    with closing(connect_to_read(configuration.store.path)) as store:
+        about = found.releases, found.picture, case, ""
+        said = summary(configuration, store, "traffic", *about).changed
+    assert said[1] == "Late. Of 3 groups: none rose; LGA fell; JFK, EWR without a sure change."
+    assert said[3].startswith(f"{found.compared.called(late)} fell by 9")
+    assert not any("Each is looked at" in each for each in said[3:])
+
+
+def test_a_report_is_of_the_last_whole_period(configuration: Configuration) -> None:
+    """As the page is; what is asked for and is not whole says so; without a whole one, the last."""
+    by_itself = told(configuration, "traffic", at=None)
+    assert by_itself.words.title == "the week of Monday 7 January 2013"
+    text = as_markdown(by_itself, 0, [])
+    assert "days)" not in text.split("## Batches")[0]
+    asked_for = told(configuration, "traffic")
+    assert asked_for.words.title == "the week of Monday 14 January 2013 (6 of 7 days)"
+    text = as_markdown(asked_for, 0, [])
+    assert "## The week of Monday 14 January 2013 (6 of 7 days) in records" in text
+    assert "| row | 2013-W03, 6 of 7 days |" in text
+    assert "The whole week" not in text
+    month = told(configuration, "traffic", "month", None)
+    assert month.words.title == "January 2013 (19 of 31 days)"
+    day = told(configuration, "traffic", "day", None)
+    assert day.words.title == "Saturday 19 January 2013"
+
+
+def test_a_report_says_until_when_the_budget_lasts(configuration: Configuration) -> None:
+    """With the date of the page; the command for the rest stands as one, in each format."""
+    found = told(configuration, "traffic")
+    assert re.search(r"the rest is enough for [\d,]+ more batch", found.words.cost)
+    with page_of(configuration.store.path.with_name("config.yaml")) as client:
+        page = client.get("/budget").text
+    (lasts,) = re.findall("enough for .*", found.words.cost)
+    assert lasts.rstrip(".") in page
+    assert "<code>streamdp statement</code>" in as_html(found, 0)
+    assert "`" not in as_html(found, 0)
+    text = as_markdown(found, 0, [])
+    assert " `streamdp statement` " in text
+    assert "\\(" not in text
 
 
 def test_counts_are_shown_from_0_on_and_sums_are_not(configuration: Configuration) -> None:

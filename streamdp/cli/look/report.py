@@ -34,7 +34,7 @@ _period = click.option(
     type=click.Choice(_PERIODS),
     default="month",
     show_default=True,
-    help="Period of the calendar, in the time zone of the batches: that of the last batch.",
+    help="Period of the calendar, in the time zone of the batches: the last whole one.",
 )
 _until = click.option("--at", callback=moment, help="Day (ISO) whose period is taken instead.")
 

@@ -126,6 +126,7 @@ class Comparison:
         headline: The row that says most; None if it is none of the rows.
         earlier: Values of that row in periods before, the last first.
         each: What one batch is, in a word.
+        whole: How many batches fill the period; 0 where that is not known.
         left_out: Groups that were not compared, because there are too many.
         groups: How many groups the job lists or has found; 0 where it has none.
         found: How many keys were found in this period; 0 of a job that finds none.
@@ -145,6 +146,7 @@ class Comparison:
     headline: PeriodRow | None = None
     earlier: tuple[float, ...] = ()
     each: str = "batch"
+    whole: int = 0
     left_out: int = 0
     groups: int = 0
     found: int = 0
@@ -157,6 +159,13 @@ class Comparison:
     def per_batch(self) -> bool:
         """Whether sums are shown as means of batches: periods have not as many of them."""
         return self.before is not None and self.batches != self.batches_before
+
+    @property
+    def part(self) -> str:
+        """How much of the period there is, in words; empty where it is all, or not known."""
+        if self.batches >= self.whole:
+            return ""
+        return f"{self.batches} of {self.whole} {several(self.each)}"
 
     def called(self, row: PeriodRow) -> str:
         """The name of a row, and of what its value is the mean."""
@@ -211,6 +220,7 @@ def comparison(
         rows,
         dict(compared.all_deciles()),
         each=_each(newest),
+        whole=_filling(period, newest),
         left_out=max(len(measured.groups) - MOST_GROUPS, 0),
         groups=len(measured.groups) if measured.by else 0,
         **_unlike(both, whole.columns),
@@ -256,10 +266,15 @@ def _last_whole(
     is_day = abs(long - DAY) <= HOUR
     step: Step = "week" if is_day else "day" if long < DAY else "month"
     zone = configuration.source_section(job).zone
-    period = holding(step, end - 1, zone)
-    if end < period.until:
-        period = holding(step, period.since - 1, zone)
+    period = last_whole(newest, step, zone)
     return step, period, holding(step, period.since - 1, zone)
+
+
+def last_whole(newest: Release, step: Step, zone: str) -> Period:
+    """The last period that ends no later than the newest batch of a job."""
+    end = newest.window_end or moment_of(newest) + DAY
+    period = holding(step, end - 1, zone)
+    return period if end >= period.until else holding(step, period.since - 1, zone)
 
 
 def since_before(
@@ -367,6 +382,12 @@ def _each(release: Release) -> str:
     if abs(long - DAY) <= HOUR:
         return "day"
     return "hour" if long == HOUR else "batch"
+
+
+def _filling(period: Period, release: Release) -> int:
+    """How many batches as long as one fill a period; 0 of batches that have no length."""
+    long = (release.window_end or 0) - (release.window_start or 0)
+    return round((period.until - period.since) / long) if long else 0
 
 
 def _read(database: Database, job: str, since: int, until: int) -> tuple[MeasuredRelease, ...]:

@@ -9,7 +9,7 @@ from streamdp.config import Configuration
 from streamdp.database import Database
 from streamdp.errors import StreamdpError
 from streamdp.reports.charts.own import OwnChart, own_charts
-from streamdp.reports.releases.changes import Comparison, comparison
+from streamdp.reports.releases.changes import Comparison, comparison, last_whole
 from streamdp.reports.releases.happenings import Happenings, happenings
 from streamdp.reports.releases.periods import Period, period_of
 from streamdp.reports.releases.series import Picture, picture
@@ -61,7 +61,9 @@ def digest(
     now: int,
     declared: Sequence[Column],
 ) -> Digest:
-    """The period that a job's last batch lies in, or that a moment lies in.
+    """The last whole period of a job, or the one that a moment lies in.
+
+    Of a job that has released nothing in a whole one, the one that its last batch lies in.
 
     Raises:
         StreamdpError: The job has released nothing then.
@@ -71,6 +73,10 @@ def digest(
         raise StreamdpError(f"{job} has released nothing yet", hint="`streamdp status` says why")
     moment = moment_of(last) if until is None else until
     zone = configuration.source_section(job).zone
+    if until is None and period != "all":
+        whole_one = last_whole(last, period, zone)
+        if newest_releases(database, job, 1, Stretch(whole_one.since, whole_one.until)):
+            moment = whole_one.since
     stretch = period_of(moment, period, zone)
     found, every = sampled_releases(database, job, MOST, stretch)
     if not found:

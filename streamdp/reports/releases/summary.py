@@ -10,6 +10,7 @@ from streamdp.config import Configuration
 from streamdp.database import Database
 from streamdp.privacy.amounts import delta_text, epsilon_text, total_text
 from streamdp.reports.guarantee.budget import budgets
+from streamdp.reports.guarantee.outlook import in_words as lasting
 from streamdp.reports.guarantee.plain import NOT_PROMISED, guessed_right, one_and_all, row_of
 from streamdp.reports.guarantee.statement import life_of
 from streamdp.reports.releases.changes import FEWEST, Comparison, PeriodRow, called, several
@@ -31,9 +32,10 @@ BY_ITSELF = "Each is looked at by itself: of twenty without a change one may loo
 
 SURENESS = (
     (
-        "sure, 90 in 100",
+        "sure that records differ, 90 in 100",
         "how sure it is that the records of the two periods differ, although noise was added to"
-        " both. From 95 on a rise or a fall is said, below it no sure change",
+        " both. A rise or a fall is said from 95 on, and where the interval of the change has not 0"
+        " in it; else it is no sure change",
     ),
     (
         "process rose 80",
@@ -114,6 +116,7 @@ def summary(
     title = f"{releases[0].batch} to {releases[-1].batch}"
     if compared is not None:
         title = in_words(compared.period.since, compared.step, zone)
+        title += f" ({compared.part})" if compared.part else ""
     flags = tuple(_flags(whole))
     said = (
         _of_period(compared, title),
@@ -257,11 +260,15 @@ def _changed(compared: Comparison | None, unit: str, by: tuple[str, ...]) -> Ite
         return
     main = compared.headline
     rows = [each for each in compared.rows if each.moved is not None]
-    peers = [each for each in rows if by and main and _is_peer(each, main, by)]
-    if len(peers) > 1:
-        yield _groups(peers, by)
-    others = [each for each in rows if each not in peers and main and _is_like(each, main)]
-    for row in _surest(peers) + others[: max(SENTENCES - len(peers), 2)]:
+    measures = _grouped(rows, main, by) if by and main else {}
+    for name, peers in measures.items():
+        said = f"Of {len(peers)} groups: {_ways(peers, by)}."
+        yield f"{_capital(name)}. {said}" if len(measures) > 1 else f"{said} {BY_ITSELF}"
+    if len(measures) > 1:
+        yield BY_ITSELF
+    grouped = [row for peers in measures.values() for row in peers]
+    others = [each for each in rows if each not in grouped and main and _is_like(each, main)]
+    for row in _surest(grouped) + others[: max(SENTENCES - len(grouped), 2)]:
         if row.moved is not None:
             yield f"{row.moved.said(compared.called(row), row.unit)}."
     for choice, now, then in compared.chosen[:SENTENCES]:
@@ -278,6 +285,18 @@ def _changed(compared: Comparison | None, unit: str, by: tuple[str, ...]) -> Ite
         yield f"{moved.said(name, unit)}."
 
 
+def _grouped(
+    rows: Sequence[PeriodRow], main: PeriodRow, by: tuple[str, ...]
+) -> dict[str, list[PeriodRow]]:
+    """Rows of groups by their measure, of those that say as much as the headline: its own first."""
+    found: dict[str, list[PeriodRow]] = {}
+    for each in (main, *rows):
+        name = _without(each, by)
+        if name not in found and _is_like(each, main, by):
+            found[name] = [row for row in rows if _is_peer(row, each, by)]
+    return {name: peers for name, peers in list(found.items())[:SENTENCES] if len(peers) > 1}
+
+
 def _is_peer(row: PeriodRow, main: PeriodRow, by: tuple[str, ...]) -> bool:
     """Whether a row says of one group what the headline says of all, or of another."""
     if any(row.labels.get(name) is None for name in by):
@@ -285,25 +304,30 @@ def _is_peer(row: PeriodRow, main: PeriodRow, by: tuple[str, ...]) -> bool:
     return all(row.labels.get(n) == text for n, text in main.labels.items() if n not in by)
 
 
-def _is_like(row: PeriodRow, main: PeriodRow) -> bool:
-    """Whether a row says as much as the headline: another measure, not a cell or a quantile."""
-    many = [len(list(filter(None, each.labels.values()))) for each in (row, main)]
+def _is_like(row: PeriodRow, main: PeriodRow, by: tuple[str, ...] = ()) -> bool:
+    """Whether a row says as much as the headline: another measure, not a cell or a quantile.
+
+    Args:
+        row: Which.
+        main: The headline.
+        by: Labels that do not count: those of groups.
+    """
+    many = [
+        len([name for name, text in each.labels.items() if text and name not in by])
+        for each in (row, main)
+    ]
     return row is main or ((row.adds_up or row.averaged) and many[0] == many[1])
 
 
 def _surest(rows: Sequence[PeriodRow]) -> list[PeriodRow]:
-    """The rows whose change is farthest from none, in widths of its interval."""
+    """The rows that surely changed, then those farthest from none, in widths of the interval."""
 
-    def far(row: PeriodRow) -> float:
+    def far(row: PeriodRow) -> tuple[bool, float]:
         by, low, high = row.moved.by if row.moved else (0.0, 0.0, 0.0)
-        return abs(by) / (high - low) if high > low else 0.0
+        is_sure = row.moved is not None and row.moved.direction != 0
+        return is_sure, abs(by) / (high - low) if high > low else 0.0
 
     return sorted(rows, key=far, reverse=True)[:SENTENCES]
-
-
-def _groups(rows: Sequence[PeriodRow], by: tuple[str, ...]) -> str:
-    """Which groups rose, which fell, and of which neither is sure; and how to read it."""
-    return f"Of {len(rows)} groups: {_ways(rows, by)}. {BY_ITSELF}"
 
 
 def _ways(rows: Sequence[PeriodRow], by: tuple[str, ...]) -> str:
@@ -402,7 +426,7 @@ def _cost(
     )
     left = found.batches_left
     return said + (
-        "." if left is None else f"; at today's prices there is room for {left} more batches."
+        "." if left is None else f"; at today's prices the rest is {lasting(found.now)}."
     )
 
 
