@@ -239,9 +239,11 @@ def released(stream: Stream, seed: int, days: int | None) -> tuple[FloatArray, F
     for day, batch in enumerate(records):
         plan = kind.plan(state, Batch("s", str(day), START + day * DAY, START + (day + 1) * DAY))
         assert isinstance(plan.query, CompoundQuery)
-        answer: Any = CompoundAnswer((TableCounts((np.asarray(batch, dtype=np.int64),)),))
-        true = batch
-        if stream.moment is not None:
+        if stream.moment is None:
+            true = batch
+            table = TableCounts((np.asarray(batch, dtype=np.int64),))
+            answer: Any = CompoundAnswer((table,))
+        else:
             step = float(grid.resolution)
             cells = [np.clip(np.floor(each / step + 0.5), grid.lower, grid.upper) for each in batch]
             answers = [_answer(plan.query, each, step) for each in cells]

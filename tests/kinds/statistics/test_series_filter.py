@@ -170,13 +170,17 @@ def test_means_that_stay_are_averaged_under_much_noise() -> None:
 
 
 def test_noise_of_a_quotient_follows_from_what_was_believed_of_it() -> None:
-    """Of two noisy values the larger has not the larger noise."""
+    """A large noisy value has not the larger noise; a belief that values refute is not followed."""
     numbers = Estimates(*(np.array([each, each]) for each in (100.0, 80.0, 120.0)))
-    value, doubt, own = np.array([1.0, 40.0]), np.array([4.0, 4.0]), np.array([2.0, 2.0])
+    value, doubt, own = np.array([20.0, 40.0]), np.array([4.0, 4.0]), np.array([2.0, 2.0])
     known = noise_of_quotient(value, np.array([10.0, 10.0]), doubt, own, numbers, 50.0)
     assert known[0] == known[1] > 2.0
+    stale = noise_of_quotient(
+        np.array([1.0, 1.0]), np.array([45.0, 30.0]), doubt, own, numbers, 50.0
+    )
+    assert stale.max() < known.min()
     first = noise_of_quotient(value, np.full(2, np.nan), np.full(2, np.nan), own, numbers, 50.0)
-    assert first[0] < known[0] < first[1]
+    assert known[0] < first[0] < first[1]
 
 
 def test_small_counts_of_a_table_are_known_together() -> None:

@@ -7,6 +7,9 @@ import numpy as np
 from streamdp.kinds.statistics.measures.series_filter import WIDTHS, Estimates
 from streamdp.types import FloatArray
 
+SURELY = 3.0
+"""Deviations of noise beyond a value above which a belief of it is out of date."""
+
 
 def divisor(numbers: Estimates) -> FloatArray:
     """Numbers of records to divide by: at least one, and at least their own deviation."""
@@ -48,7 +51,8 @@ def noise_of_quotient(
 
     The error of the number grows with the quotient. It is taken by what was believed of it before:
     by the noisy value itself, small values would pass for sure and large ones for doubtful, and
-    their mean would be too small.
+    their mean would be too small. A belief far above the value and its noise is out of date: by it
+    every new value would pass for noise, and the belief would last.
 
     Args:
         value: The noisy quotient, for series that nothing is believed of yet.
@@ -56,9 +60,11 @@ def noise_of_quotient(
         doubt: Variance of that.
         own: Variance of the noise of the total, over the square of the number.
         numbers: Of records.
-        most: Size of the quotient.
+        most: Size of the quotient, at most.
     """
-    square = np.where(np.isnan(believed), value**2, np.minimum(believed**2 + doubt, most**2))
+    square = np.where(
+        np.isnan(believed), value**2, np.minimum(believed**2 + doubt, value**2 + SURELY**2 * own)
+    )
     noise: FloatArray = np.minimum(
         own + square * (deviation(numbers) / divisor(numbers)) ** 2, most**2
     )
