@@ -28,8 +28,8 @@ MOST = 100
 SLOW_AFTER = 45
 """Seconds after which a question counts as slow: known before a job is late for it."""
 
-LATE_AFTER = 60
-"""Seconds that a job waits before it may count as late."""
+LATE_AFTER = 55
+"""Seconds that a job waits before it may count as late: it is told within a minute."""
 
 
 @dataclass(frozen=True, slots=True)
