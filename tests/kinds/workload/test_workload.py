@@ -232,8 +232,8 @@ def test_rounds_are_blind_until_a_course_turns(loss: Any) -> None:
 
 def test_rounds_are_blind_where_the_past_foretells_a_batch() -> None:
     """By epsilon or √rho times the rows; not in a first release, nor where nothing repeats."""
-    assert [is_blind(Fraction(1), rows, "add-remove") for rows in (319, 320)] == [False, True]
-    assert not is_blind(Fraction(1), 639, "substitute")
+    assert [is_blind(Fraction(1), rows, "add-remove") for rows in (249, 250)] == [False, True]
+    assert not is_blind(Fraction(1), 499, "substitute")
     assert [is_blind(Fraction(4), rows, "add-remove", "rho") for rows in (74, 75)] == [False, True]
     known = workload()
     mechanism = PrivateWeights(known, Fraction(1), 900, choose="auto")

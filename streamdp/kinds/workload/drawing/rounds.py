@@ -24,7 +24,7 @@ TURNING = 150.0
 """Epsilon·rows from which a release with a memory keeps a part of its price for a turn."""
 
 
-BLIND = 320.0
+BLIND = 250.0
 """Epsilon·rows from which rounds choose without the batch where the past foretells it."""
 
 GAUSSIAN_BLIND = 150.0
