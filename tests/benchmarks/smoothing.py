@@ -235,7 +235,8 @@ def released(stream: Stream, seed: int, days: int | None) -> tuple[FloatArray, F
     kind = build(StatisticsSection.model_validate(section), context)
     grid: Any = getattr(kind.measures[0], "grid", None)
     names = ("value", "lower", "upper", "smoothed", "smoothed_lower", "smoothed_upper")
-    state, entropy, found, truth = kind.init(), PublicEntropy(f"{stream} {seed}"), [], []
+    chance = f"{stream.name} {stream.moment} {stream.epsilon} {seed}"
+    state, entropy, found, truth = kind.init(), PublicEntropy(chance), [], []
     for day, batch in enumerate(records):
         plan = kind.plan(state, Batch("s", str(day), START + day * DAY, START + (day + 1) * DAY))
         assert isinstance(plan.query, CompoundQuery)
