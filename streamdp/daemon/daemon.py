@@ -90,7 +90,7 @@ class Daemon:
         self._reload_asked = False
         self._chores: Thread | None = None
         self._failure = self._refused = ""
-        self._cried: set[str] = set()
+        self._cried: dict[str, object] = {}
 
     def run(self) -> None:
         """Work until told to stop.
@@ -173,9 +173,9 @@ class Daemon:
         pulse = self._pulse_of(running, rounds)
         self._pulse.write(pulse)
         if not pulse.store:
-            self._cried = set()
-        elif kind_of(pulse.store) not in self._cried:
-            self._cried = self._cried | {kind_of(pulse.store)}
+            self._cried = {}
+        elif (kind := kind_of(pulse.store)) not in self._cried:
+            self._cried = {**self._cried, kind: object()}
             self._cry(running, pulse.store)
         try:
             with told_of_memory():
@@ -230,9 +230,11 @@ class Daemon:
         if section is None or sink is None or "store" not in section.on:
             return
         alert = as_release(store_alert(reason), self._entropy, self._clock.now())
+        kind = kind_of(reason)
+        own = self._cried[kind]
 
         def send() -> None:
-            while kind_of(reason) in self._cried:
+            while self._cried.get(kind) is own:  # the store may recover and fail for it again
                 with suppress(Exception):  # whatever it is, the log and the pulse tell the rest
                     sink.deliver(alert)
                     return

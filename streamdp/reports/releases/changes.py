@@ -484,9 +484,12 @@ class _Compared:
         if MEASURED[0] not in names or answered.issuperset(drawn):
             return
         now, before = (averages(each, self.columns) for each in self.both())
+        known = set(self.measured.groups[:MOST_GROUPS])
         for key, value in now.items():
             labels = dict(zip(names, key, strict=True))
             if key in answered or (only and only.items() - labels.items()):
+                continue
+            if tuple(labels.get(name) for name in self.measured.by) not in known:
                 continue
             if self.measured.questions(labels[MEASURED[0]] or "", self.places) > 1:
                 continue
