@@ -7,6 +7,7 @@ released or bought.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -179,6 +180,17 @@ class PlansReleases(Protocol):
     def believed(self, way: Any) -> Any:
         """Return the priors of the quantiles that a way was planned from, were all drawn."""
         return way.prior
+
+    def reach(self, seen: Observation) -> float:
+        """Return how far from a single drawn quantile its batch's own may lie, as past values show.
+
+        Args:
+            seen: The release.
+
+        Returns:
+            In the unit of the column; infinite where nobody knows.
+        """
+        return math.inf
 
     def told(self, way: Any, shown: Sequence[Any]) -> Any:
         """How the batch is released, now that other groups of it showed what `shown` returned."""

@@ -19,9 +19,9 @@ def drawn_rows(kind: Quantiles, way: Drawn, cells: tuple[int, ...]) -> tuple[Row
     ends: list[Row] = [{} for _ in cells]
     if kind.expected_rows is not None:
         seen = Observation(values, way=way)
-        thin = kind.learner.width_of_rank(seen) if way.planned else 0.0
-        about = kind.expected_rows, values, kind.believed_batch, thin
-        found = intervals(way.tree, way.prior, *about)
+        about = kind.expected_rows, values, kind.believed_batch
+        past = (kind.learner.width_of_rank(seen), kind.learner.reach(seen)) if way.planned else ()
+        found = intervals(way.tree, way.prior, *about, *past)
         ends = [{"lower": each.lower, "upper": each.upper} for each in found]
     return _rows(kind, values, "measured", ends)
 

@@ -37,7 +37,7 @@ from streamdp.learning.mixture.memory import Around, Believer, Memory
 from streamdp.learning.mixture.other_groups import Shown, together
 from streamdp.learning.mixture.past import Past
 from streamdp.learning.mixture.stages import foretold
-from streamdp.learning.mixture.width_of_rank import REMEMBERED, width_of_rank
+from streamdp.learning.mixture.width_of_rank import REMEMBERED, reach, width_of_rank
 from streamdp.mechanisms.histograms import Histogram, Histograms
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
@@ -199,6 +199,15 @@ class BayesianMixture(Learner):
             return 0.0
         values = (*seen.way.planned.memory.drawn, *seen.values)
         return width_of_rank(seen.way.tree, self.expected_rows, values)
+
+    def reach(self, seen: Observation) -> float:
+        """Farther than a single quantile differed from release to release its batch's own is not.
+
+        Noise and moves of batches both are in these differences.
+        """
+        if len(self.targets) > 1:
+            return math.inf
+        return reach((*seen.way.planned.memory.drawn, *seen.values))
 
     def observe(self, state: Json, seen: Observation) -> Json:
         """The state after one more release, from the way that it was drawn in."""

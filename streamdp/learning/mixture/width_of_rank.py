@@ -26,6 +26,12 @@ SHARE, DEVIATIONS = 0.8, 1.28
 """Share of the differences that is looked at: one jump in five is none of the noise. As many
 deviations of a normal law hold it."""
 
+ENOUGH = 12
+"""Differences that say how large one may be."""
+
+OFTEN, TIMES = 0.95, 1.5
+"""Share of the differences that is looked at for that, and so many times as large it may be."""
+
 UNSURE = 1.5
 """Over the root of the number of differences: how far off the deviation may be, as a part of it."""
 
@@ -45,3 +51,19 @@ def width_of_rank(tree: QuantileTree, rows: int, values: Sequence[float]) -> flo
     ranks = math.sqrt(2.0 * (noise**2 + target * (1.0 - target) / rows))
     unsure = 1.0 + UNSURE / math.sqrt(len(moves))
     return float(np.quantile(moves, SHARE)) / DEVIATIONS / ranks * unsure
+
+
+def reach(values: Sequence[float]) -> float:
+    """How far a draw may lie from its batch's own quantile; infinite where nobody knows.
+
+    Both the noise of draws and what batches do are in the differences of values. If they are all
+    equal nothing follows: draws may fall on one of few values that many records have.
+
+    Args:
+        values: Released one after the other.
+    """
+    moves = np.abs(np.diff(values))
+    if len(moves) < ENOUGH:
+        return math.inf
+    often = float(np.quantile(moves, OFTEN))
+    return TIMES * often * (1.0 + UNSURE / math.sqrt(len(moves))) if often else math.inf

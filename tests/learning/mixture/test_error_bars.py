@@ -10,8 +10,9 @@ import pytest
 
 from streamdp.learning.mixture.belief import After
 from streamdp.learning.mixture.evidence import Evidence
-from streamdp.learning.mixture.width_of_rank import width_of_rank
+from streamdp.learning.mixture.width_of_rank import reach, width_of_rank
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
+from streamdp.types import Grid
 from tests.learning.mixture.worlds import DECILES, ROWS, WIDE, batch, kind, run, truth
 
 TAIL = Fraction(9, 10), Fraction(95, 100), Fraction(99, 100)
@@ -105,3 +106,24 @@ def test_a_single_quantile_whose_guess_is_far_too_narrow_is_held_by_what_past_va
         for counts, (row,) in zip(batches[6:], rows[6:], strict=True)
     ]
     assert np.mean(held) >= 0.93
+
+
+def test_a_single_quantile_whose_guess_is_far_too_wide_is_narrow_once_past_values_show_it() -> None:
+    """A hundredth as wide as the guess; half as far at most, and no interval misses for it."""
+    fine = Grid(Fraction(1, 10**4), -(10**8), 10**8)
+    made, random = kind((Fraction(1, 2),), grid=fine), np.random.default_rng(6)
+    batches = [batch(0.01 * random.normal(size=ROWS), fine) for _ in range(30)]
+    rows, _ = run(made, batches)
+    ends = np.array([[float(row[name] or 0) for name in ("lower", "upper")] for (row,) in rows])
+    wide = ends[:, 1] - ends[:, 0]
+    true = np.array([truth(made, each)[0] for each in batches]) / 10**4
+    held = (ends[:, 0] <= true) & (true <= ends[:, 1])
+    assert np.median(wide[16:]) <= 0.5 * np.median(wide[6:12])
+    assert np.mean(held[12:]) >= 0.93
+
+
+def test_differences_of_past_values_bound_how_far_a_draw_lies_once_there_are_some() -> None:
+    """Twice as far for values twice as far from each other; nothing where all are equal."""
+    values = np.random.default_rng(2).normal(size=30)
+    assert reach((2.0 * values).tolist()) == pytest.approx(2.0 * reach(values.tolist()))
+    assert reach(values[:12].tolist()) == reach([1.0] * 30) == np.inf

@@ -101,6 +101,7 @@ def intervals(
     values: tuple[float, ...],
     believed: Believed,
     thin: float = 0.0,
+    reach: float = math.inf,
 ) -> tuple[Interval, ...]:
     """Intervals of the batch's quantiles, each holding the released value, on the public grid.
 
@@ -112,6 +113,8 @@ def intervals(
         believed: Place and spread of a batch as the configuration believes.
         thin: Of a single quantile, value for a unit of rank at most, as past releases show; 0 where
             nobody knows.
+        reach: Of a single quantile, how far off it may be, as past releases show; not where draws
+            may lie outside of a batch: they differ little there, whatever the batch is.
     """
     scale = believed.scale
     released = _untied(np.array(values), float(tree.grid.resolution))
@@ -128,6 +131,8 @@ def intervals(
         edges = np.stack([np.minimum(edges[0], ends[0]), np.maximum(edges[1], ends[1])])
     lower, upper = _bracketed(tree, rows, *edges)
     drawn = np.array(values)
+    if not noisy:
+        lower, upper = np.maximum(lower, drawn - reach), np.minimum(upper, drawn + reach)
     return _on_grid(tree, drawn, np.minimum(lower, drawn), np.maximum(upper, drawn))
 
 
