@@ -57,6 +57,12 @@ class ConfigurationError(StreamdpError):
     exit_code = 2
 
 
+class QuestionError(ConfigurationError):
+    """A question that nothing which was measured answers; nothing was touched."""
+
+    code = "question"
+
+
 class BudgetExhaustedError(StreamdpError):
     """A cap refuses the charge; nothing was drawn."""
 

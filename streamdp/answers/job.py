@@ -18,7 +18,7 @@ from streamdp.answers.counted import Counted, Stage
 from streamdp.answers.periods import Period, gaps
 from streamdp.answers.regression import Estimate, History, Scales, ahead, outermost, share
 from streamdp.answers.tables import Part, PeriodTables, Raw, Table, UnmeasuredError
-from streamdp.errors import ConfigurationError
+from streamdp.errors import QuestionError
 from streamdp.mechanisms.noise import noise_of
 from streamdp.types import FloatArray, IntArray, Json, MeasuredRelease, Measurement
 
@@ -92,7 +92,7 @@ class Measured:
         for release in reversed(self.releases):
             if release.measurements:
                 return release
-        raise ConfigurationError(
+        raise QuestionError(
             f"no release of {self.job} has measurements",
             hint="they are kept of releases from this version on",
         )
@@ -125,6 +125,16 @@ class Measured:
         """Measures of the newest release."""
         return tuple(dict.fromkeys(each.terms.part for each in self._newest.measurements))
 
+    def column_of_records(self) -> str:
+        """The column whose values `records` counts; empty where all records are counted."""
+        found = {
+            str(each.terms.question.get("column", ""))
+            for release in self.releases
+            for each in release.measurements
+            if _counts_all(each)
+        }
+        return found.pop() if len(found) == 1 else ""
+
     @cached_property
     def _distributions(self) -> dict[Group, Distribution]:
         return {}
@@ -133,7 +143,7 @@ class Measured:
         """The distributions of a group's batches.
 
         Raises:
-            ConfigurationError: The job counts no distribution, or has no such group.
+            QuestionError: The job counts no distribution, or has no such group.
         """
         if group not in self._distributions:
             self._distributions[group] = _distribution(self, group)
@@ -147,7 +157,7 @@ class Measured:
             partial: Whether they will.
 
         Raises:
-            ConfigurationError: It is not, or batches overlap.
+            QuestionError: It is not, or batches overlap.
         """
         found, before = [], None
         for place, each in enumerate(self.releases):
@@ -156,7 +166,7 @@ class Measured:
                 continue
             if start >= period.since and end <= period.until:
                 if before is not None and start < before:
-                    raise ConfigurationError(
+                    raise QuestionError(
                         f"batches of {self.job} overlap: each holds all records up to its end",
                         hint="ask about the last batch of the period alone",
                     )
@@ -164,11 +174,11 @@ class Measured:
                 before = end
         missing = gaps([self.releases[place].batch for place in found], period)
         if not found:
-            raise ConfigurationError(f"{self.job} has no release of {period.name}")
+            raise QuestionError(f"{self.job} has no release of {period.name}")
         if missing and not partial:
             named = ", ".join(_window(*each) for each in missing[:3])
             more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-            raise ConfigurationError(
+            raise QuestionError(
                 f"{period.name} is not released as a whole: {named}{more} is missing",
                 hint="answer for the batches that there are with --partial",
             )
@@ -194,12 +204,12 @@ class Measured:
         """How a quantile, and all deciles together, differ between two periods.
 
         Raises:
-            ConfigurationError: A batch is in both, or they were not counted as a whole.
+            QuestionError: A batch is in both, or they were not counted as a whole.
         """
         of = self.distribution(group)
         one, other = (of.of(self.within(each, partial), partial) for each in (before, after))
         if set(one.tolist()) & set(other.tolist()):
-            raise ConfigurationError(f"{before.name} and {after.name} have batches in common")
+            raise QuestionError(f"{before.name} and {after.name} have batches in common")
         return of.change(one, other, quantile), of.shift(one, other)
 
     def adds_up(self, part: str) -> bool:
@@ -250,7 +260,7 @@ class Measured:
             found.append(one)
             asked[digest] = clipped
         if len(asked) > 1:
-            raise ConfigurationError(
+            raise QuestionError(
                 f"{part} was {len(asked)} different questions in this period: its column,"
                 " condition, bounds or guess changed",
                 where=self.job,
@@ -277,7 +287,7 @@ class Measured:
         """The tables of a workload over some releases.
 
         Raises:
-            ConfigurationError: It measures none.
+            QuestionError: It measures none.
         """
         key = places, group
         if key not in self._tables:
@@ -313,15 +323,16 @@ class Distribution:
         """Places of releases; those without counts are left out if parts will do.
 
         Raises:
-            ConfigurationError: Some have no counts.
+            QuestionError: Some have no counts.
         """
         found = [self.places[each] for each in releases if each in self.places]
         if not found or (len(found) < len(releases) and not partial):
-            raise ConfigurationError(
+            raise QuestionError(
                 f"of {len(releases)} releases of {self.job}, {len(releases) - len(found)} have no"
                 " counts of the question that is asked now",
-                hint="values that were drawn, as on the first day, other columns or conditions, and"
-                " releases of older versions tell no distribution; --partial leaves them out",
+                hint="--partial leaves them out, and so does --over all; values that were drawn, as"
+                " on the first day, other columns or conditions, and releases of older versions"
+                " tell no distribution",
             )
         return np.array(found, dtype=np.int64)
 
@@ -329,7 +340,7 @@ class Distribution:
         """A quantile of the records of some batches together.
 
         Raises:
-            ConfigurationError: It lies beyond what was counted.
+            QuestionError: It lies beyond what was counted.
         """
         self.require_inside(quantile, *self.outermost(places))
         key = places.tobytes()
@@ -362,7 +373,7 @@ class Distribution:
             places: Of the batches.
 
         Raises:
-            ConfigurationError: An end lies beyond what was counted.
+            QuestionError: An end lies beyond what was counted.
         """
         ends = [self._cell(each) for each in (above, up_to) if each is not None]
         for each in ends:
@@ -436,7 +447,7 @@ class Distribution:
     def require_inside(self, quantile: float, low: float, high: float) -> None:
         """Require a quantile to lie between the shares at the outermost cuts, or hardly outside."""
         if not 0.7 * low - 0.005 <= quantile <= 1.0 - 0.7 * (1.0 - high) + 0.005:
-            raise ConfigurationError(
+            raise QuestionError(
                 f"the quantile {quantile:g} lies beyond what was counted: cuts lie between"
                 f" {low:.3f} and {high:.3f}",
                 where=self.job,
@@ -452,7 +463,7 @@ class Distribution:
         low, high = min(each.min() for each in cells), max(each.max() for each in cells)
         if not low <= cell <= high:
             unit = float(self.resolution)
-            raise ConfigurationError(
+            raise QuestionError(
                 f"{cell * unit:g} lies beyond what was counted: cuts lie between {low * unit:g}"
                 f" and {high * unit:g}",
                 where=self.job,
@@ -474,7 +485,7 @@ class United:
         """A quantile of the records of all groups.
 
         Raises:
-            ConfigurationError: It lies beyond what was counted, or some have no counts.
+            QuestionError: It lies beyond what was counted, or some have no counts.
         """
         own = [each.of(releases, partial) for each in self.parts]
         first = self.parts[0]
@@ -505,7 +516,7 @@ class United:
         """The share of the records of all groups above one value and up to another.
 
         Raises:
-            ConfigurationError: An end lies beyond what was counted, or some have no counts.
+            QuestionError: An end lies beyond what was counted, or some have no counts.
         """
         pairs = [(each, each.of(releases, partial)) for each in self.parts]
         found = [each.share(above, up_to, places) for each, places in pairs]
@@ -551,7 +562,7 @@ class Crossed:
         """A cell of an answer of the workload; of a condition the number that meets it.
 
         Raises:
-            ConfigurationError: Too few batches measured its table.
+            QuestionError: Too few batches measured its table.
         """
         if answer in self.masks:
             return self.part(self.masks[answer])
@@ -562,7 +573,7 @@ class Crossed:
         """The number of records that meet a condition.
 
         Raises:
-            ConfigurationError: Too few batches measured a table of its axes.
+            QuestionError: Too few batches measured a table of its axes.
         """
         return self._answer(part.name, lambda: self.tables.part(part), ())
 
@@ -570,7 +581,7 @@ class Crossed:
         try:
             table = ask()
         except UnmeasuredError as error:
-            raise ConfigurationError(
+            raise QuestionError(
                 f"only {error} measured {named!r}, and the others do not follow from them",
                 hint="ask about a longer period, or for fewer axes",
             ) from None
@@ -590,7 +601,7 @@ def _crossed(measured: Measured, places: tuple[int, ...], group: Group) -> Cross
                 continue
             own = {name: tuple(cells) for name, _, cells, *_ in question["axes"]}
             if any(labels.setdefault(name, cells) != cells for name, cells in own.items()):
-                raise ConfigurationError(f"axes of {measured.job} had other cells in this period")
+                raise QuestionError(f"axes of {measured.job} had other cells in this period")
             shape = tuple(map(len, own.values()))
             if "cells" in question:
                 mask = np.array(question["cells"], dtype=np.float64).reshape(shape)
@@ -604,7 +615,7 @@ def _crossed(measured: Measured, places: tuple[int, ...], group: Group) -> Cross
     if not all(batches):
         if not any(batches):
             _refuse(measured, group)
-        raise ConfigurationError(
+        raise QuestionError(
             f"{sum(not each for each in batches)} releases of {measured.job} measured no table",
             hint="releases of older versions have none",
         )
@@ -662,9 +673,11 @@ def _distribution(measured: Measured, group: Group) -> Distribution:
 def _refuse(measured: Measured, group: Group) -> NoReturn:
     counts = any(each.terms.form == "counts" for each in measured._newest.measurements)
     if not counts:
-        raise ConfigurationError(
+        raise QuestionError(
             f"the newest release of {measured.job} has no counts between cuts",
-            hint="jobs of quantiles whose learner is `experts` count from their second release on",
+            hint="jobs of quantiles count from their second release on, with `learner: experts` as"
+            " by default; of others --records, --total and --mean tell, and `streamdp report` and"
+            " the page show how they changed",
         )
     _refuse_group(measured, group)
 
@@ -672,9 +685,9 @@ def _refuse(measured: Measured, group: Group) -> NoReturn:
 def _refuse_group(measured: Measured, group: Group) -> NoReturn:
     known = ", ".join(" ".join(each) for each in measured.groups if each)
     if not known:
-        raise ConfigurationError(f"{measured.job} has no groups")
+        raise QuestionError(f"{measured.job} has no groups")
     named = f"no group {' '.join(group)!r}" if group else "groups, and none is named"
-    raise ConfigurationError(f"{measured.job} has {named}", hint=f"--group takes one of: {known}")
+    raise QuestionError(f"{measured.job} has {named}", hint=f"--group takes one of: {known}")
 
 
 def _stages(release: MeasuredRelease, digest: str) -> Iterator[Stage]:
@@ -705,10 +718,10 @@ def _counted_total(
     if not found:
         if group not in measured.groups:
             _refuse_group(measured, group)
-        raise ConfigurationError(
+        raise QuestionError(
             f"the release of {release.batch.key!r} by {measured.job} counted no records",
             hint="values that were drawn, as on the first day, tell none; --partial leaves them"
-            " out",
+            " out, and so does --over all",
         )
     weights = [1.0 / variance for _, variance in found]
     total = sum(weight * value for weight, (value, _) in zip(weights, found, strict=True))
@@ -738,8 +751,13 @@ def _part_total(
         for each in release.measurements
         if each.terms.part == part and each.terms.group == group
     ]
+    if not any(measured.parts):
+        raise QuestionError(
+            f"{measured.job} counts records and has no measures, so no {part!r}",
+            hint="ask for the number of records with --records",
+        )
     if not own:
-        raise ConfigurationError(
+        raise QuestionError(
             f"the release of {release.batch.key!r} by {measured.job} has no measure {part!r}",
             hint=f"its measures are: {', '.join(measured.parts)}",
         )
@@ -751,12 +769,12 @@ def _part_total(
         unit = float(Fraction(measure["grid"][0]))
         return (one.numbers[0] * unit, _variance(one) * unit**2), one.terms.digest, True
     if own[0].terms.form == "units":
-        raise ConfigurationError(
+        raise QuestionError(
             f"{part} counts distinct units: one who comes on two days is counted twice",
             where=measured.job,
             hint="a job whose batches are as long as the period counts each once",
         )
-    raise ConfigurationError(
+    raise QuestionError(
         f"{part} of {measured.job} is no count and no sum, so days of it do not add up",
         hint="measures `count` and `sum` add up; a mean is a sum over a count",
     )
@@ -770,7 +788,7 @@ def _count_of(counted: Measurement, part: str, cell: str) -> tuple[float, float]
     if not cell:
         return float(sum(counted.numbers)), len(counted.numbers) * _variance(counted)
     if cell not in cells:
-        raise ConfigurationError(
+        raise QuestionError(
             f"{part} has no cell {cell!r}", hint=f"its cells are: {', '.join(cells)}"
         )
     return float(counted.numbers[cells.index(cell)]), _variance(counted)
@@ -788,7 +806,7 @@ def mean(total: Answer, count: Answer) -> Answer:
     What clips may hide of the total is divided by the count.
     """
     if count.lower <= 0:
-        raise ConfigurationError("there may be no records in this period, so it has no mean")
+        raise QuestionError("there may be no records in this period, so it has no mean")
     value = total.value / count.value
     half = math.hypot(total.noise, value * count.noise) / count.value
     each = total.scaled(1.0 / count.value)

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Literal
 from zoneinfo import ZoneInfo
 
-from streamdp.errors import ConfigurationError
+from streamdp.errors import QuestionError
 from streamdp.types import Batch
 from streamdp.zones import first_shown
 
@@ -50,7 +50,7 @@ def period(text: str, zone: str, first: int, last: int) -> Period:
         last: Second after the last one.
 
     Raises:
-        ConfigurationError: It names none.
+        QuestionError: It names none.
     """
     text = text.strip()
     if text == "all":
@@ -62,7 +62,7 @@ def period(text: str, zone: str, first: int, last: int) -> Period:
         one, _, other = text.partition("..")
         (begin, _), (_, end) = _days(one.strip()), _days(other.strip())
         if begin >= end:
-            raise ConfigurationError(f"{text!r} ends before it begins")
+            raise QuestionError(f"{text!r} ends before it begins")
         return _between(text, begin, end, zone)
     return _between(text, *_days(text), zone)
 
@@ -149,7 +149,7 @@ def _days(text: str) -> tuple[date, date]:
             return date(int(match[1]), 1, 1), date(int(match[1]) + 1, 1, 1)
         begin = date.fromisoformat(text)
     except (ValueError, OverflowError):
-        raise ConfigurationError(f"{text!r} is no period", hint=f"write one of {FORMS}") from None
+        raise QuestionError(f"{text!r} is no period", hint=f"write one of {FORMS}") from None
     return begin, begin + timedelta(days=1)
 
 

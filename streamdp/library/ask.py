@@ -12,7 +12,7 @@ from streamdp.answers.periods import AROUND, Period, Step, every, period
 from streamdp.answers.tables import Part
 from streamdp.config.base.axes import condition, described, labels
 from streamdp.database import Database
-from streamdp.errors import ConfigurationError
+from streamdp.errors import QuestionError
 from streamdp.library.table import Table, table_of
 from streamdp.library.threads import one_thread
 from streamdp.reports.releases.sentences import change_said
@@ -24,6 +24,9 @@ from streamdp.types import Column, Json
 NEXT = "next"
 """The period that is the batch after the last one."""
 
+ALL = "all"
+"""The period of all batches, of which those without counts are left out."""
+
 MOVED = "all deciles together"
 
 _KINDS: dict[str, Kind] = {
@@ -34,6 +37,7 @@ _KINDS: dict[str, Kind] = {
     "upper": "number",
     "unit": "text",
     "batches": "integer",
+    "left_out": "integer",
     "spent": "number",
 }
 _OF_CHANGES: dict[str, Kind] = {
@@ -57,7 +61,8 @@ class Ask:
     """Questions about the batches of a job: answered from what was paid for, so free.
 
     Each answer is a table with one row a period: `value`, the ends of its 95 % interval, how many
-    `batches` it is made of, and what was `spent`: nothing. `unit` is that of the value, if one is
+    `batches` it is made of, how many more were `left_out` as nothing was counted of them, and what
+    was `spent`: nothing. `unit` is that of the value, if one is
     known: a share has none.
 
     Args:
@@ -98,14 +103,14 @@ class Ask:
             partial: Whether batches may be missing.
 
         Raises:
-            ConfigurationError: It was not measured; the reason is said.
+            QuestionError: It was not measured; the reason is said.
         """
         if not 0.0 < quantile < 1.0:
-            raise ConfigurationError(f"a quantile lies between 0 and 1, and {quantile:g} does not")
+            raise QuestionError(f"a quantile lies between 0 and 1, and {quantile:g} does not")
         name = f"quantile {quantile:g}"
         if over == NEXT:
             if where:
-                raise ConfigurationError(
+                raise QuestionError(
                     "a forecast is of one group", hint="name it with group, without a condition"
                 )
             found = self.measured.distribution(tuple(group)).next(quantile, self._following())
@@ -114,9 +119,9 @@ class Ask:
         return self._each(
             over,
             every,
-            name + _met(where),
+            self._named(name, group, where),
             partial,
-            lambda places: of.quantile(quantile, places, partial),
+            lambda places, partial: of.quantile(quantile, places, partial),
             self._unit(),
         )
 
@@ -137,16 +142,16 @@ class Ask:
         Without a group it is that of all groups together, or of those that meet `where`.
         """
         if above is None and up_to is None:
-            raise ConfigurationError("a share is above a value, up to one, or between two")
+            raise QuestionError("a share is above a value, up to one, or between two")
         if above is not None and up_to is not None and above >= up_to:
-            raise ConfigurationError(f"nothing is above {above:g} and up to {up_to:g}")
+            raise QuestionError(f"nothing is above {above:g} and up to {up_to:g}")
         of = self.measured.united(self._groups(group, where))
         return self._each(
             over,
             every,
-            f"share {_range(above, up_to, self._unit())}{_met(where)}",
+            self._named(f"share {_range(above, up_to, self._unit())}", group, where),
             partial,
-            lambda places: of.share(above, up_to, places, partial),
+            lambda places, partial: of.share(above, up_to, places, partial),
         )
 
     @one_thread()
@@ -162,14 +167,15 @@ class Ask:
         whole = self._period(over)
         places = self.measured.within(whole, partial)
         of = self.measured.distribution(tuple(group))
-        own = of.of(places, partial)
+        own = of.of(places, partial or over == ALL)
         ends = of.ranges(cuts, own) if isinstance(cuts, int) else tuple(sorted(set(cuts)))
         if not ends:
-            raise ConfigurationError("a histogram has at least one cut")
+            raise QuestionError("a histogram has at least one cut")
         rows = []
         for low, high in zip((None, *ends), (*ends, None), strict=True):
             found = of.share(low, high, own)
-            rows.append(_row(whole.name, f"share {_range(low, high, self._unit())}", found))
+            name = f"share {_range(low, high, self._unit())}"
+            rows.append(_row(whole.name, name, found, left_out=len(places) - len(own)))
         return _table(rows)
 
     @one_thread()
@@ -184,6 +190,8 @@ class Ask:
     ) -> Table:
         """The number of records; without a group that of all groups together.
 
+        A job of quantiles counts the records that have a value of its column.
+
         Args:
             over: A period.
             every: One answer for each day, week, month... of that.
@@ -193,15 +201,15 @@ class Ask:
             partial: Whether batches may be missing.
 
         Raises:
-            ConfigurationError: It was not measured; the reason is said.
+            QuestionError: It was not measured; the reason is said.
         """
         met = self._met(group, where)
         return self._each(
             over,
             every,
-            f"records{_met(where)}",
+            self._named(self._counted(), group, where),
             partial,
-            lambda places: self._records(places, met, partial),
+            lambda places, partial: self._records(places, met, partial),
             "records",
         )
 
@@ -221,9 +229,9 @@ class Ask:
         return self._each(
             over,
             every,
-            f"total {measure}{_met(where)}",
+            self._named(f"total {measure}", group, where),
             partial,
-            lambda places: self._total(measure, places, groups),
+            lambda places, _: self._total(measure, places, groups),
             self._unit(measure),
         )
 
@@ -239,17 +247,17 @@ class Ask:
         where: str = "",
         partial: bool = False,
     ) -> Table:
-        """The total of a measure `sum` over that of a measure `count`."""
+        """The total of a measure `sum` over that of a measure `count`; of two counts, a share."""
         groups = self._groups(group, where)
         return self._each(
             over,
             every,
-            f"mean {measure} of {count}{_met(where)}",
+            self._named(f"mean {measure} of {count}", group, where),
             partial,
-            lambda places: mean(
+            lambda places, _: mean(
                 self._total(measure, places, groups), self._total(count, places, groups)
             ),
-            self._unit(measure),
+            "" if self.measured.is_count(measure) else self._unit(measure),
         )
 
     @one_thread()
@@ -297,18 +305,25 @@ class Ask:
         step: Step | None,
         name: str,
         partial: bool,
-        answer: Callable[[tuple[int, ...]], Answer],
+        answer: Callable[[tuple[int, ...], bool], Answer],
         unit: str = "",
     ) -> Table:
         whole = self._period(over)
         periods = (whole,) if step is None else every(step, whole, self.zone)
         if not periods:
-            raise ConfigurationError(f"no whole {step} lies in {over}")
+            raise QuestionError(f"no whole {step} lies in {over}")
         rows = []
         for each in periods:
             places = self.measured.within(each, partial)
-            rows.append(_row(each.name, name, answer(places), unit))
+            found = answer(places, partial or over == ALL)
+            rows.append(_row(each.name, name, found, unit, len(places) - found.batches))
         return _table(rows)
+
+    def _named(self, name: str, group: Sequence[str], where: str) -> str:
+        """A question with the groups or records that it is about."""
+        many = len(self.measured.groups)
+        together = f" of the {many} groups" if many > 1 and not group and not where else ""
+        return name + together + _met(where)
 
     def _unit(self, measure: str | None = None) -> str:
         """Unit of values, or of those of one measure; empty where nobody said."""
@@ -317,9 +332,9 @@ class Ask:
 
     def _period(self, over: str) -> Period:
         if over == NEXT:
-            raise ConfigurationError("of the next batch only quantiles are forecast")
+            raise QuestionError("of the next batch only quantiles are forecast")
         if self.span is None:
-            raise ConfigurationError(
+            raise QuestionError(
                 f"batches of {self.measured.job} are files without a time, so they have no periods"
             )
         return period(over, self.zone, self.span[0], self.span[1])
@@ -334,7 +349,7 @@ class Ask:
         """The groups that are asked about; none where there are no groups."""
         met = self._met(group, where)
         if part := next((each for each in met.values() if each is not None), None):
-            raise ConfigurationError(
+            raise QuestionError(
                 f"{', '.join(part.axes)} cuts records of {self.measured.job} that were counted"
                 " together here",
                 hint="of a condition over axes of a workload, ask for the number of records",
@@ -351,14 +366,14 @@ class Ask:
         axes = [described(name, tuple(dict.fromkeys(each))) for name, each in values]
         inner = [described(name, *about) for name, _, *about in measured.axes]
         if not axes and not inner:
-            raise ConfigurationError(
+            raise QuestionError(
                 f"{measured.job} has no groups and no axes, so no part of its records was counted",
                 hint="a job `by` groups, or of kind workload, counts parts",
             )
         try:
             looked, mask = condition(where, [*axes, *inner])
         except ValueError as error:
-            raise ConfigurationError(f"{where!r}: {error}", where=measured.job) from None
+            raise QuestionError(f"{where!r}: {error}", where=measured.job) from None
         shaped = mask.reshape([[*axes, *inner][axis].size for axis in looked])
         names = tuple(inner[axis - len(axes)].name for axis in looked if axis >= len(axes))
         found = dict[Group, Part | None]()
@@ -368,8 +383,13 @@ class Ask:
             if own.any():
                 found[each] = Part(where, names, own) if names else None
         if not found:
-            raise ConfigurationError(f"nothing of {measured.job} meets {where!r}")
+            raise QuestionError(f"nothing of {measured.job} meets {where!r}")
         return found
+
+    def _counted(self) -> str:
+        """What `records` counts: of a column, only records that have a value of it."""
+        column = self.measured.column_of_records()
+        return f"records with a value of {column}" if column else "records"
 
     def _records(
         self, places: tuple[int, ...], met: Mapping[Group, Part | None], partial: bool
@@ -387,7 +407,7 @@ class Ask:
             if not partial or all(counts_records(measured.releases[place], each) for each in met)
         ]
         if not kept:
-            raise ConfigurationError(f"no release of {measured.job} there counted records")
+            raise QuestionError(f"no release of {measured.job} there counted records")
         return summed(measured.records(kept, each) for each in met)
 
     def _total(self, measure: str, places: tuple[int, ...], groups: tuple[Group, ...]) -> Answer:
@@ -420,8 +440,11 @@ def asking(database: Database, job: str, zone: str, about: Sequence[str] = ()) -
     return Ask(Measured(job, releases), zone, span, columns)
 
 
-def _row(name: str, question: str, answer: Answer, unit: str = "") -> dict[str, Json]:
-    return {"period": name, "question": question, **asdict(answer), "unit": unit, "spent": 0.0}
+def _row(
+    name: str, question: str, answer: Answer, unit: str = "", left_out: int = 0
+) -> dict[str, Json]:
+    about = {"unit": unit, "left_out": left_out, "spent": 0.0}
+    return {"period": name, "question": question, **asdict(answer), **about}
 
 
 def _table(rows: Sequence[Mapping[str, Json]]) -> Table:

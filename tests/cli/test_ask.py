@@ -117,10 +117,21 @@ def test_answers_say_the_unit_of_their_values(home: Path) -> None:
     for words, unit, question in (
         (("air_time", "--quantile", ".5"), "minutes", "quantile 0.5"),
         (("air_time", "--above", "100"), "", "share above 100 minutes"),
-        (("traffic", "--records"), "records", "records"),
-        (("traffic", "--total", "flights"), "records", "total flights"),
-        (("traffic", "--total", "minutes"), "minutes", "total minutes"),
-        (("traffic", "--mean", "minutes", "flights"), "minutes", "mean minutes of flights"),
+        (("air_time", "--records"), "records", "records with a value of air_time"),
+        (("traffic", "--records"), "records", "records of the 3 groups"),
+        (("traffic", "--records", "--group", "JFK"), "records", "records"),
+        (("traffic", "--total", "flights"), "records", "total flights of the 3 groups"),
+        (("traffic", "--total", "minutes", "--group", "JFK"), "minutes", "total minutes"),
+        (
+            ("traffic", "--mean", "minutes", "flights"),
+            "minutes",
+            "mean minutes of flights of the 3 groups",
+        ),
+        (
+            ("traffic", "--mean", "flights", "flights", "--group", "LGA"),
+            "",
+            "mean flights of flights",
+        ),
     ):
         first = asked(*words, "--over", RANGE)[0]
         assert (first["unit"], first["question"]) == (unit, question)
@@ -172,7 +183,7 @@ def test_changes_are_said_in_words() -> None:
         (("--quantile", ".5", "--over", RANGE, "--group", "JFK"), "has no groups"),
         (("--compare", RANGE, "2013-01-09"), "have batches in common"),
         (("--records", "--over", "next"), "only quantiles are forecast"),
-        (("--total", "flights", "--over", RANGE), "has no measure"),
+        (("--total", "flights", "--over", RANGE), "ask for the number of records with --records"),
     ],
 )
 def test_what_was_not_measured_is_refused(arguments: tuple[str, ...], why: str) -> None:
@@ -190,6 +201,30 @@ def test_parts_of_a_period_are_answered_when_asked_for() -> None:
     """Of the nine days that were counted."""
     (found,) = asked("air_time", "--quantile", ".5", "--over", "2013-01", "--partial")
     assert found["batches"] == 9
+
+
+def test_all_leaves_out_what_was_drawn_and_says_so() -> None:
+    """The first day has no counts: over all it is left out, and a period that holds it is not."""
+    for question in (
+        ("--quantile", ".5"),
+        ("--above", "100"),
+        ("--records",),
+        ("--histogram", "3"),
+    ):
+        found = asked("air_time", *question)
+        assert {(each["batches"], each["left_out"]) for each in found} == {(9, 1)}
+    (whole,) = asked("air_time", "--quantile", ".5")
+    (range_,) = asked("air_time", "--quantile", ".5", "--over", RANGE)
+    assert range_["left_out"] == 0
+    assert [whole[name] for name in ("value", "lower", "upper")] == [
+        range_[name] for name in ("value", "lower", "upper")
+    ]
+
+
+def test_a_question_that_cannot_be_answered_is_no_mistake_of_the_configuration() -> None:
+    with pytest.raises(ConfigurationError) as error:
+        CliRunner().invoke(cli, ["ask", "air_time", "--total", "flights"], catch_exceptions=False)
+    assert (error.value.code, error.value.exit_code) == ("question", 2)
 
 
 def test_answers_are_csv_and_pictures(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ _STEPS = ("day", "week", "month", "quarter", "year")
 @click.option("--above", type=float, help="The share of records above this value.")
 @click.option("--up-to", type=float, help="The share up to this value; with --above, between.")
 @click.option("--histogram", type=int, help="Shares of the records in about so many bins.")
-@click.option("--records", is_flag=True, help="The number of records.")
+@click.option("--records", is_flag=True, help="The number of records; of quantiles, with a value.")
 @click.option("--total", metavar="MEASURE", help="The total of a count or sum of statistics.")
 @click.option("--mean", nargs=2, metavar="SUM COUNT", help="A sum over a count, of statistics.")
 @click.option("--compare", nargs=2, metavar="A B", help="How --quantile differs from A to B.")
@@ -66,8 +66,13 @@ def ask(
 ) -> None:
     """Answer a question about JOB from what was released and paid for; spends nothing.
 
-    Every answer has its 95 % interval and says how many batches it is of. Days and weeks are those
-    of the time zone of the batches.
+    Every answer has its 95 % interval and says how many batches it is of, and how many were left
+    out: of all batches those without counts, as the first day of quantiles. Days and weeks are
+    those of the time zone of the batches.
+
+    --records of a job of quantiles counts the records that have a value of its column. --compare
+    judges each period by its own counts, so `before` and `after` may differ a little from what
+    --quantile answers of it, and from what was published of its days.
 
     --records --where "carrier = 'AA' and hour < 9" counts the records of a workload that meet a
     condition over its public axes; conditions over columns of `by` choose groups in every question.
