@@ -10,7 +10,7 @@ from streamdp.reports.charts.own import OwnChart, own_charts
 from streamdp.reports.charts.panels import Panel, panels
 from streamdp.reports.releases.ahead import ahead
 from streamdp.reports.releases.happenings import Happenings, happenings
-from streamdp.reports.releases.series import Ahead, Line, Picture, picture
+from streamdp.reports.releases.series import TOGETHER, Ahead, Line, Picture, picture
 from streamdp.store import rollups
 from streamdp.store.reading.browse import Stretch, newest_releases, sampled_releases
 from streamdp.types import Json, Release, Row
@@ -27,9 +27,6 @@ AT_ONCE = 60
 """Series that are drawn at once, unless they were asked for."""
 
 PARAMETERS = ("last", "since", "until", "part", "series", "per")
-
-TOGETHER = "groups together"
-"""Name of the row of a rollup that is of all groups of the job: not of all records."""
 
 _OF_ROLLUPS = ("step", "revision")
 """Labels of rollups that name no series."""
@@ -188,21 +185,26 @@ def _rolled_up(view: View, job: str, step: str, what: Wanted) -> tuple[Release, 
     return tuple(
         replace(
             each,
-            rows=tuple(_row_of_rollup(row, by) for row in each.rows),
+            rows=_rows_of_rollup(each.rows, by),
             columns=tuple(column for column in each.columns if column.name not in _OF_ROLLUPS),
         )
         for each in rollups.select(view.database, job, step, last, stretch.since, stretch.until)
     )
 
 
-def _row_of_rollup(row: Row, by: Sequence[str]) -> Row:
-    """A row as charts take it: one of no group is of all of them together, and says so."""
-    kept = {name: value for name, value in row.items() if name not in _OF_ROLLUPS}
-    if row.get("missing") and not row.get("flag"):
-        kept["flag"] = f"{row['missing']} batches missing"
-    if by and row.get(by[0]) is None:
-        kept[by[0]] = TOGETHER
-    return kept
+def _rows_of_rollup(rows: Sequence[Row], by: Sequence[str]) -> tuple[Row, ...]:
+    """Rows as charts take them: one of no group is of all of them together, and says so."""
+    groups = {tuple(row.get(name) for name in by) for row in rows}
+    many = len([each for each in groups if None not in each])
+    found = []
+    for row in rows:
+        kept = {name: value for name, value in row.items() if name not in _OF_ROLLUPS}
+        if row.get("missing") and not row.get("flag"):
+            kept["flag"] = f"{row['missing']} batches missing"
+        if by and row.get(by[0]) is None:
+            kept[by[0]] = f"{many} {TOGETHER}"
+        found.append(kept)
+    return tuple(found)
 
 
 def _line(line: Line) -> Json:

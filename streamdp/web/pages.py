@@ -18,7 +18,7 @@ from streamdp.reports.guarantee.budget import Budget, budgets, budgets_if
 from streamdp.reports.guarantee.outlook import Lasts, questions, what_if
 from streamdp.reports.guarantee.statement import common_delta, statement
 from streamdp.reports.guarantee.verification import verification
-from streamdp.reports.releases.changes import since_before
+from streamdp.reports.releases.changes import PeriodRow, since_before
 from streamdp.reports.releases.columns import columns_of
 from streamdp.reports.releases.headline import Headline, headline, headline_series, rounded
 from streamdp.reports.releases.learned import learned
@@ -184,12 +184,14 @@ class SinceBefore:
     Args:
         said: The sentence.
         about: How to read the table.
+        rows: How many rows it has, and how many of them are of all groups together.
         grid: A row for each group and measure.
         words: Words of the sentence and the table, and what they mean.
     """
 
     said: str
     about: str
+    rows: str
     grid: Grid
     words: Sequence[tuple[str, str]]
 
@@ -214,9 +216,16 @@ def _moved(view: View, job: str, recent: Sequence[Release]) -> SinceBefore | Non
         about = about_changes(found)
         if len(found.rows) > 1:
             about += f" {BY_ITSELF}"
-        return SinceBefore(said, about, grid, words)
+        return SinceBefore(said, about, _rows_said(found.rows, section.by), grid, words)
 
     return view.known(("moved", job), recent[-1].id, compute)
+
+
+def _rows_said(rows: Sequence[PeriodRow], by: Sequence[str]) -> str:
+    """How many rows of a table are of one group, and how many of all groups together."""
+    together = len([each for each in rows if by and each.labels.get(by[0]) is None])
+    apart = f"Each of {len(rows) - together} rows"
+    return f"{apart}, and {together} of all groups together" if 0 < together < len(rows) else apart
 
 
 def _errors(release: Release, declared: Sequence[Column]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from streamdp.reports.charts.lines import breaks, fan, lines
 from streamdp.reports.charts.maps import SHADES, over_time
 from streamdp.reports.charts.panels import panels
 from streamdp.reports.releases.headline import headline
-from streamdp.reports.releases.series import Picture, picture
+from streamdp.reports.releases.series import TOGETHER, Picture, picture
 from streamdp.types import Column, Row
 from streamdp.types.columns import HARDLY_ANY
 from streamdp.web.tables import Order, columns, crossed, newest, places
@@ -195,6 +195,28 @@ def test_forms_follow_from_labels() -> None:
     assert 'class="cell"' in delays.charts[0].sizes["small"]
     for each in (*flights.charts, *delays.charts):
         assert each.rows
+
+
+def test_all_groups_together_have_a_scale_of_their_own() -> None:
+    """They press no group flat; what the lines are is said."""
+    names = [*"abcd", f"4 {TOGETHER}"]
+    flights, _ = panels("j", measured(names, "vwxyz"))
+    assert flights.about.startswith("Groups on one scale, all together on another. The line is")
+    *axes, last = [tuple(scale(drawn(each.sizes["small"]))) for each in flights.charts]
+    assert len({*axes}) == 1
+    assert last != axes[0]
+    apart, _ = panels("j", measured("abcd", "vwxyz"))
+    assert apart.about.startswith("All on one scale. ")
+
+
+def test_a_line_that_follows_from_releases_says_so() -> None:
+    """What charts draw is named as the legend and the table name it."""
+    columns = (Column("group", "text", "label"), *ENDS, Column("smoothed", "number", "estimate"))
+    found = picture(
+        [release(d, [{**row(5, d, group="a"), "smoothed": 4.0}]) for d in range(4)], columns
+    )
+    (panel,) = panels("j", found)
+    assert panel.about.startswith("The line is the value smoothed")
 
 
 def test_a_batch_that_is_missing_is_a_gap() -> None:

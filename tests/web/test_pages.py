@@ -10,6 +10,7 @@ import re
 import shutil
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from streamdp.config.sections.web import Web
 from streamdp.reports.guarantee.budget import budgets
 from streamdp.reports.guarantee.outlook import in_words
 from streamdp.reports.guarantee.plain import NOT_PROMISED, in_plain_words
+from streamdp.reports.releases.changes import PeriodRow
 from streamdp.store.archive import select_releases
 from streamdp.store.database import connect
 from streamdp.store.reading.browse import Stretch, newest_releases, sampled_releases
@@ -30,9 +32,10 @@ from streamdp.store.reading.read_only import PRIVATE
 from streamdp.store.schema.migrations import migrate
 from streamdp.types import Row
 from streamdp.web.app import application
-from streamdp.web.charts import TOGETHER, _row_of_rollup
+from streamdp.web.charts import _rows_of_rollup
 from streamdp.web.downloads import csv_text
 from streamdp.web.forms import render
+from streamdp.web.pages import _rows_said
 from streamdp.web.reader import Reader
 from tests.web.addresses import HOST, addresses
 from tests.web.conftest import HOSTILE, release_id
@@ -81,9 +84,21 @@ def test_the_job_page_draws_series_gates_and_carried_stretches(client: TestClien
 def test_a_rollup_of_no_group_is_named_as_that_of_all_of_them() -> None:
     """As a row without a name it would pass for the total of all records."""
     one: Row = {"step": "week", "revision": 1, "airport": "JFK", "value": 3.0, "missing": 0}
-    assert _row_of_rollup(one, ("airport",)) == {"airport": "JFK", "value": 3.0, "missing": 0}
-    assert _row_of_rollup({**one, "airport": None}, ("airport",))["airport"] == TOGETHER
-    assert "airport" not in _row_of_rollup({"value": 3.0}, ())
+    rows = one, {**one, "airport": "LGA"}, {**one, "airport": None}
+    found = _rows_of_rollup(rows, ("airport",))
+    assert found[0] == {"airport": "JFK", "value": 3.0, "missing": 0}
+    assert [each["airport"] for each in found] == ["JFK", "LGA", "2 groups together"]
+    assert "airport" not in _rows_of_rollup(({"value": 3.0},), ())[0]
+
+
+def test_rows_of_a_table_are_counted_as_the_sentence_above_counts_them() -> None:
+    """Those of all groups together are not among the other rows that may be unusual."""
+    one = PeriodRow({"airport": "JFK", "cell": None}, "", (0.0, 0.0, 0.0), "", True, None)
+    both = replace(one, labels={"airport": None, "cell": None})
+    assert _rows_said([both, one, one], ("airport",)) == (
+        "Each of 2 rows, and 1 of all groups together"
+    )
+    assert _rows_said([one, one], ("airport",)) == _rows_said([one, one], ()) == "Each of 2 rows"
 
 
 def test_overview_and_budget_say_one_end_of_a_budget(client: TestClient, reader: Reader) -> None:

@@ -15,7 +15,7 @@ from streamdp.reports.charts.frame import LEFT, MINI, SMALL, WIDE, WIDTH, Drawn,
 from streamdp.reports.charts.lines import Mark, Shade, fan, has_numbers, lines
 from streamdp.reports.charts.maps import over_time
 from streamdp.reports.releases.happenings import Happenings
-from streamdp.reports.releases.series import NESTED, Picture
+from streamdp.reports.releases.series import NESTED, TOGETHER, Picture, Series
 
 CELLS = "cell"
 """Label of rows that are cells of one histogram."""
@@ -186,13 +186,27 @@ def _parts(picture: Picture) -> tuple[str, list[_Part]]:
     many = len(picture.series)
     if many > FEW and (CELLS in differ or len(differ) > 1 or many > MANY):
         return AS_MAP, [_map(picture, reach)]
-    read = "; ".join(filter(None, ("The line is the value", interval))) + "."
+    read = f"; {interval}" if interval else ""
+    read = f"The line is {_drawn(picture.series[0])}{read}."
     if many <= FEW:
         return read, [_Part("", picture, "lines", reach)]
-    return f"All on one scale. {read}", [
-        _Part(picture.called(each), picture.only([each.name]), "lines", reach)
+    whole = [each.name for each in picture.series if each.name.endswith(TOGETHER)]
+    alike = picture.only([each.name for each in picture.series if each.name not in whole])
+    scale = "Groups on one scale, all together on another" if whole else "All on one scale"
+    return f"{scale}. {read}", [
+        _Part(
+            picture.called(each),
+            one := picture.only([each.name]),
+            "lines",
+            one.reach() if each.name in whole else alike.reach(),
+        )
         for each in picture.series
     ]
+
+
+def _drawn(series: Series) -> str:
+    """What the line of a series is: what was released, or what follows from it."""
+    return "the value" if series.estimate is None else f"the value {series.estimate.column}"
 
 
 def _map(picture: Picture, reach: tuple[float, float]) -> _Part:

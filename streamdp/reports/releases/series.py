@@ -17,6 +17,9 @@ MANY = 24
 MEASURED = ("measure", "statistic")
 """Labels that say what a row measures: rows that differ in them share no axis."""
 
+TOGETHER = "groups together"
+"""End of the name of a row that is of all groups of a job: not of all records."""
+
 NESTED = "quantile"
 """Label of rows that lie within each other: the share of the records below each."""
 
