@@ -27,6 +27,7 @@ from streamdp.reports.releases.sheet import data_sheet
 from streamdp.reports.releases.summary import (
     BY_ITSELF,
     SURENESS,
+    about_batches,
     about_changes,
     bound_said,
     may_be_shown,
@@ -147,6 +148,7 @@ def show_job(request: Request, view: View) -> Response:
         usual=tables.usual_next(drawing.whole),
         crossed=tables.crossed(drawing.whole, order) if drawing.whole.times else None,
         table=table,
+        about_batches=about_batches(table),
         order=order,
         columns=columns,
         cells=[each.cells() for each in columns],

@@ -169,6 +169,8 @@ def as_markdown(digest: Digest, now: int, shown: list[tuple[str, str]]) -> str:
     lines += ["", f"## Batches{unit}"]
     for head, rows in _batches(digest):
         lines += ["", *_table(head, [[_named(row[0]), *map(_flat, row[1:])] for row in rows])]
+    if words.about_batches:
+        lines += ["", _text(words.about_batches)]
     if digest.events.events:
         found = [[each.batch, each.meaning] for each in digest.events.events]
         lines += ["", "## Other events", "", *_table(["batch", "what"], found)]

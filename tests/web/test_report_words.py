@@ -216,6 +216,9 @@ def test_a_report_is_of_the_last_whole_period(configuration: Configuration) -> N
     assert by_itself.words.title == "the week of Monday 7 January 2013"
     text = as_markdown(by_itself, 0, [])
     assert "days)" not in text.split("## Batches")[0]
+    assert by_itself.words.about_batches.startswith("Here and in charts stands smoothed, which")
+    assert by_itself.words.about_batches in text
+    assert by_itself.words.about_batches in as_html(by_itself, 0)
     asked_for = told(configuration, "traffic")
     assert asked_for.words.title == "the week of Monday 14 January 2013 (6 of 7 days)"
     text = as_markdown(asked_for, 0, [])
@@ -376,6 +379,9 @@ def test_who_may_see_a_report_is_said_exactly(configuration: Configuration) -> N
     assert f"at most {one} times in 100 by one release (epsilon 0.1), and by every" in said
     assert f"{six} times by all 6 of this period (ε 0.6), if it is in every batch" in said
     assert "come on top" in said
+    assert [name for name, text in found.sheet["how private"].items() if text == "0.1"] == [
+        "epsilon of one release"
+    ]
     assert "Found in the data" not in said
     keys = " ".join(told(configuration, "destinations").words.showing)
     assert "Found in the data: texts of dest" in keys
@@ -384,6 +390,8 @@ def test_who_may_see_a_report_is_said_exactly(configuration: Configuration) -> N
         about = found.picture, None
         some = summary(configuration, store, "air_time", found.releases, *about, ", one in 2")
         assert "by all" not in " ".join(some.showing)
+        two = summary(configuration, store, "air_time", found.releases[:2], *about, "")
+        assert "times by both of this period" in " ".join(two.showing)
         in_rho = [replace(each, epsilon_nano=None, rho_nano=10**7) for each in found.releases]
         other = " ".join(summary(configuration, store, "air_time", in_rho, *about, "").showing)
         assert "times in 100" not in other

@@ -31,7 +31,7 @@ from streamdp.store.reading.places import moment_of_key
 from streamdp.types import HARDLY_ANY, Column, Release, Row
 from streamdp.web.forms import measured
 from streamdp.web.report import as_markdown
-from streamdp.web.tables import Order, crossed, newest, standing_out
+from streamdp.web.tables import Order, columns, crossed, newest, standing_out
 from streamdp.wiring import release_kind
 from tests.web.conftest import HOSTILE
 
@@ -331,6 +331,23 @@ def test_a_headline_is_no_edge_and_no_null(cells: list[str], chosen: str) -> Non
     found = headline(picture(told(cells, 5.0), BARS))
     assert found is not None
     assert found.name == chosen
+
+
+def test_a_headline_has_the_digits_of_the_table_below() -> None:
+    """Those of all rows that measure the same; more where it would be nought."""
+    narrow, wide = told("a", 0.7), told("b", 40.0)
+    ends: Row = {"lower": 20.0, "upper": 60.0}
+    rows = narrow[0].rows + tuple({**row, **ends} for row in wide[0].rows)
+    for value, said, in_table in ((0.7, "1", "1"), (0.2, "0.2", "0")):
+        first = {**rows[0], "value": value}
+        both = picture([replace(narrow[0], rows=(first, rows[1]))], BARS)
+        found = headline(both, {"cell": "a"})
+        assert found is not None
+        assert found.value == said
+        assert [each.cells()[0].value for each in columns(both)] == [in_table, "40"]
+    alone = headline(picture(narrow, BARS), {"cell": "a"})
+    assert alone is not None
+    assert alone.value == "0.7"
 
 
 def test_a_headline_is_compared_with_the_same_weekday() -> None:

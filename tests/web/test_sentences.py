@@ -56,6 +56,15 @@ def test_a_change_says_how_sure_it_is_once(
         assert text.endswith(sureness(differ, rose))
 
 
+def test_one_record_is_no_records() -> None:
+    """Of either end; several, and what is not known to be of several, stay as they are."""
+    assert change_said("x", 8.0, -1.0, 17.0, "records") == (
+        "x: no sure change, 1 record less to 17 more"
+    )
+    assert change_said("x", 3.0, 1.0, 5.0, "minutes").startswith("x rose by 3 minutes")
+    assert change_said("x", 1.0, 0.4, 1.6, "celsius").endswith("(0.4 to 1.6)")
+
+
 @given(st.floats(0, 1), st.floats(0, 1))
 def test_sureness_is_rounded_down_and_never_certain(differ: float, rose: float) -> None:
     """From 1 to 99 in 100; the direction is the likelier one."""

@@ -68,7 +68,10 @@ def headline(picture: Picture, row: Mapping[str, str] | None = None) -> Headline
         return Headline(picture.called(series), "–", "", "", "no value in the newest batch", batch)
     said, interval = rounded(value), ""
     if ends is not None:
+        digits = _digits_of_table(picture, series)
         said, low, high = amounts(value, *ends)
+        if digits is not None and round(value, digits):
+            said, low, high = (written(each, digits) for each in (value, *ends))
         interval = f"{low} to {high}"
     name, usual = picture.called(series), compared(picture, series)
     others = _others(picture, series)
@@ -142,6 +145,13 @@ def digits_of(line: Line) -> int | None:
     if not widths:
         return None
     return max(of_width(statistics.median(widths)), 0)
+
+
+def _digits_of_table(picture: Picture, series: Series) -> int | None:
+    """Digits that tables show all rows with that measure the same; None without intervals."""
+    alike = [e for e in picture.series if _measured(picture, e) == _measured(picture, series)]
+    known = [digits_of(each.best) for each in alike]
+    return min((each for each in known if each is not None), default=None)
 
 
 def _is_edge(label: str | None) -> bool:

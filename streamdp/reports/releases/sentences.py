@@ -7,6 +7,12 @@ from __future__ import annotations
 
 from streamdp.reports.releases.digits import of_size, of_width, written
 
+SINGULAR = {
+    f"{each}s": each
+    for each in ("record", "second", "minute", "hour", "day", "week", "month", "year")
+}
+"""Units of one, of those whose letter s is surely that of several."""
+
 SURE = 0.95
 """Probability that the records differ from which on a change has a direction."""
 
@@ -34,19 +40,29 @@ def change_said(
         differ: Probability that the records differ; None where it is not measured.
         rose: Probability that what makes the records rose. With it how sure the change is follows.
     """
-    of = f" {unit}" if unit else ""
     how_sure = "" if differ is None or rose is None else f"; {sureness(differ, rose)}"
     if lower <= 0 <= upper:
         _, less, more = amounts(change, lower, upper)
-        said = f"{name}: no sure change, {less.lstrip('-')}{of} less to {more} more"
+        said = f"{name}: no sure change, {counted(less.lstrip('-'), unit)} less to {more} more"
         return said + (how_sure and f"; {_in_doubt(differ or 0.0)}")
     up = lower > 0
     low, high = (lower, upper) if up else (-upper, -lower)
     by, least, most = amounts(abs(change), low, high)
     if differ is not None and differ < SURE:
-        said = f"{name}: no sure change, {least} to {most}{of} {'more' if up else 'less'}"
+        said = (
+            f"{name}: no sure change, {least} to {counted(most, unit)} {'more' if up else 'less'}"
+        )
         return said + (how_sure and f"; {_in_doubt(differ)}")
-    return f"{name} {'rose' if up else 'fell'} by {by}{of} ({least} to {most}){how_sure}"
+    return f"{name} {'rose' if up else 'fell'} by {counted(by, unit)} ({least} to {most}){how_sure}"
+
+
+def counted(number: str, unit: str) -> str:
+    """A number with its unit, of one record without an s.
+
+    >>> counted("1", "records"), counted("2", "records"), counted("1", "mmHg"), counted("7", "")
+    ('1 record', '2 records', '1 mmHg', '7')
+    """
+    return f"{number} {SINGULAR.get(unit, unit) if number == '1' else unit}".rstrip()
 
 
 def sureness(differ: float, rose: float) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from streamdp.config import Configuration
 from streamdp.config.base.schedules import Schedule
 from streamdp.database import Database
 from streamdp.privacy.amounts import epsilon_text
+from streamdp.privacy.price import Price
 from streamdp.reports.releases.columns import columns_of
 from streamdp.store.ledger.privacy_guarantee import claim_of, parameters_over_time
 from streamdp.store.reading.browse import count_releases, newest_releases
@@ -52,11 +53,17 @@ def data_sheet(
         },
         "how accurate": _accuracy(last, columns),
         "how private": {
-            f"{release.price.measure} of one release": epsilon_text(release.price.nano),
-            **({} if last is None else claim_of(database, last.id) or {}),
+            **_private(release.price, {} if last is None else claim_of(database, last.id) or {}),
         },
         "columns": _columns(columns),
     }
+
+
+def _private(price: Price, claim: Mapping[str, Json]) -> dict[str, Json]:
+    """The price of a release and the claim of the last; a price that both say is said once."""
+    of_one = epsilon_text(price.nano)
+    rest = {name: said for name, said in claim.items() if (name, said) != (price.measure, of_one)}
+    return {f"{price.measure} of one release": of_one, **rest}
 
 
 def often(schedule: Schedule) -> str:

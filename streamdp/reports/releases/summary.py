@@ -77,6 +77,7 @@ class Summary:
         flags: What is odd about batches, by reason.
         changed: Sentences on what changed since the period before.
         about_changes: How to read them.
+        about_batches: What the table of batches shows; empty where that is what was released.
         cost: What the releases cost, and what is left.
         showing: Who may see the report, and what is not promised to them.
     """
@@ -86,6 +87,7 @@ class Summary:
     flags: tuple[str, ...]
     changed: tuple[str, ...]
     about_changes: str
+    about_batches: str
     cost: str
     showing: tuple[str, ...]
 
@@ -130,6 +132,7 @@ def summary(
         flags=flags,
         changed=(*_changed(compared, whole.unit, section.by), *_states(whole)),
         about_changes=about_changes(compared),
+        about_batches=about_batches(whole),
         cost=_cost(configuration, database, section.source, releases, left_out),
         showing=tuple(may_be_shown(configuration, database, job, releases, left_out)),
     )
@@ -399,6 +402,18 @@ def about_changes(compared: Comparison | None) -> str:
     return said
 
 
+def about_batches(whole: Picture) -> str:
+    """What charts and tables of batches show; nothing where that is what was released."""
+    estimate = whole.series[0].estimate if whole.series else None
+    if estimate is None:
+        return ""
+    return (
+        f"Here and in charts stands {estimate.column.replace('_', ' ')}, which follows from this"
+        " and earlier releases; a week or month is the sum of what was released, so batches need"
+        " not add up to it."
+    )
+
+
 def _many(count: int, each: str) -> str:
     return f"1 {each}" if count == 1 else f"{count} {several(each)}"
 
@@ -511,9 +526,13 @@ def _together(releases: Sequence[Release], *, growing: bool) -> str:
     chance = f", δ {delta_text(sums[1])}" if sums[1] else ""
     every = "" if growing else ", if it is in every batch"
     return (
-        f" It is at most {guessed_right(*sums)} times by all {len(releases)} of this period"
+        f" It is at most {guessed_right(*sums)} times by {_all(len(releases))} of this period"
         f" (ε {epsilon_text(sums[0])}{chance}){every}."
     )
+
+
+def _all(many: int) -> str:
+    return "both" if many == 2 else f"all {many}"
 
 
 def _listed(names: Sequence[str]) -> str:
