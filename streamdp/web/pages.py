@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 from starlette.requests import Request
@@ -22,7 +22,7 @@ from streamdp.reports.releases.changes import PeriodRow, since_before
 from streamdp.reports.releases.columns import columns_of
 from streamdp.reports.releases.headline import Headline, headline, headline_series, rounded
 from streamdp.reports.releases.learned import learned
-from streamdp.reports.releases.series import Picture, picture
+from streamdp.reports.releases.series import MEASURED, NESTED, Picture, picture
 from streamdp.reports.releases.sheet import data_sheet
 from streamdp.reports.releases.summary import (
     BY_ITSELF,
@@ -119,6 +119,8 @@ def show_job(request: Request, view: View) -> Response:
         table = picture(releases[:rows], view.columns(job))
         table = table.part(drawing.part) if drawing.part else table
     columns = tables.columns(table)
+    if drawing.per:
+        columns = _from_0_on(view, job, columns)
     look = job_look(view.configuration, view.database, job, view.now, None, view.spent(job))
     daemon = daemon_state(signs_of_life(view.database, view.configuration.store.path)[0], view.now)
     newest = []
@@ -155,6 +157,21 @@ def show_job(request: Request, view: View) -> Response:
         places=tables.places(table, order if following is None else tables.Order()),
         following=following,
     )
+
+
+def _from_0_on(view: View, job: str, columns: list[tables.Column]) -> list[tables.Column]:
+    """Columns of rollups: those that count records, or sum values from 0 on, know it."""
+    newest = newest_releases(view.database, job, 1)
+    found = view.measured(job, newest[0])() if newest else None
+    if found is None or not any(each.measurements for each in found.releases):
+        return columns
+
+    def is_count(column: tables.Column) -> bool:
+        labels = dict(zip(column.picture.labels, column.series.labels, strict=False))
+        part = labels.get(MEASURED[0])
+        return NESTED not in labels and (part is None or found.is_never_negative(part))
+
+    return [replace(each, is_count=is_count(each)) for each in columns]
 
 
 def _recent(view: View, job: str, recent: Sequence[Release]) -> Picture:

@@ -26,7 +26,7 @@ from streamdp.text import printable
 from streamdp.types import Json
 from streamdp.types.columns import HARDLY_ANY
 from streamdp.web.forms import embedded, moment, number, render
-from streamdp.web.tables import WIDEST, Cell, Column, columns
+from streamdp.web.tables import BELOW, WIDEST, Cell, Column, columns
 
 ROWS = 400
 """Releases in the table of one report: the last."""
@@ -231,7 +231,7 @@ def _sure(moved: Moved | None) -> Cell:
 
 def _value(row: PeriodRow) -> Cell:
     """The value of a period; 0 where noise took all of its interval below."""
-    return Cell("0", "noise took it below 0") if row.is_impossible else _cell(row.shown)
+    return Cell("0", BELOW) if row.is_impossible else _cell(row.shown)
 
 
 def _cell(value: Interval, *, signed: bool = False) -> Cell:

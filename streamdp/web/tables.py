@@ -24,6 +24,9 @@ PARAMETERS = ("sort", "find")
 MOST_NAMED = 6
 """Rows that a sentence names."""
 
+BELOW = "noise took it below 0"
+"""What stands in place of the interval of a count of which nothing is left."""
+
 WIDEST, LONGEST = 24, 400
 """Series that have a column of their own, and rows of one table that was sorted or searched."""
 
@@ -91,11 +94,19 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One series as a column: as the chart draws it, with as many digits in all rows."""
+    """One series as a column: as the chart draws it, with as many digits in all rows.
+
+    Args:
+        picture: Of the series.
+        series: Which.
+        digits: After the point; None without intervals.
+        is_count: Whether below 0 lies noise alone, so that it is shown as 0.
+    """
 
     picture: Picture
     series: Series
     digits: int | None
+    is_count: bool = False
 
     @property
     def name(self) -> str:
@@ -119,6 +130,10 @@ class Column:
     def _cell(self, at: int) -> Cell:
         ends, value = self.line.interval(at), self.value(at)
         flag = self.series.flag(at) or ""
+        if self.is_count and ends is not None:
+            if ends[1] < 0:
+                return Cell("0", BELOW, flag)
+            value, ends = max(value, 0.0), (max(ends[0], 0.0), ends[1])
         return Cell(_said(value, self.digits), _reach(ends, self.digits), flag)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from xml.etree import ElementTree
 
@@ -17,7 +18,7 @@ from streamdp.reports.releases.headline import headline
 from streamdp.reports.releases.series import TOGETHER, Picture, picture
 from streamdp.types import Column, Row
 from streamdp.types.columns import HARDLY_ANY
-from streamdp.web.tables import Order, columns, crossed, newest, places
+from streamdp.web.tables import BELOW, Cell, Order, columns, crossed, newest, places
 from tests.web.test_reports import release
 
 ENDS = (
@@ -195,6 +196,23 @@ def test_forms_follow_from_labels() -> None:
     assert 'class="cell"' in delays.charts[0].sizes["small"]
     for each in (*flights.charts, *delays.charts):
         assert each.rows
+
+
+def test_a_count_of_a_period_is_shown_from_0_on() -> None:
+    """As the table of changes shows it; a sum that may be negative, and batches, as they are."""
+    days = [-9.0, 27.0, 40.0]
+    found = picture(
+        [
+            release(d, [{"value": v, "lower": v - 29, "upper": v + (5 if v < 0 else 29)}])
+            for d, v in enumerate(days)
+        ],
+        ENDS,
+    )
+    (one,) = columns(found)
+    counted = replace(one, is_count=True)
+    assert one.cells()[1:] == [Cell("27", "-2 to 56"), Cell("40", "11 to 69")]
+    assert counted.cells() == [Cell("0", BELOW), Cell("27", "0 to 56"), Cell("40", "11 to 69")]
+    assert one.cells()[0] == Cell("-9", "-38 to -4")
 
 
 def test_all_groups_together_have_a_scale_of_their_own() -> None:

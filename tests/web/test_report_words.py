@@ -11,6 +11,8 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
+from types import SimpleNamespace
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -29,8 +31,9 @@ from streamdp.reports.releases.sentences import amounts, change_said
 from streamdp.reports.releases.summary import GLOSSARY, SURENESS, about_changes, summary
 from streamdp.store.database import connect_to_read
 from streamdp.types import Column, Json, Release
+from streamdp.web.pages import _from_0_on
 from streamdp.web.report import as_html, as_markdown, changes_grid, written
-from streamdp.web.tables import Cell
+from streamdp.web.tables import Cell, columns
 from streamdp.wiring import release_kind
 from tests.benchmarks.large_store import furnish
 from tests.web.addresses import page_of
@@ -269,6 +272,19 @@ def test_counts_are_shown_from_0_on_and_sums_are_not(configuration: Configuratio
             replace(found, rows=(replace(one, never_negative=False),)), ""
         )
         assert total == Cell(amounts(*value)[0], " to ".join(amounts(*value)[1:]))
+
+
+def test_counts_alone_are_shown_from_0_on_in_rollups(configuration: Configuration) -> None:
+    """Neither quantiles nor means, which may be negative."""
+    with closing(connect_to_read(configuration.store.path)) as store:
+
+        def measured(job: str, newest: Release) -> changes.Kept:
+            return lambda: changes.around_last(configuration, store, job, newest)
+
+        view: Any = SimpleNamespace(database=store, measured=measured)
+        for job, expected in (("traffic", {True}), ("air_time", {False}), ("delays", {False})):
+            found = _from_0_on(view, job, columns(told(configuration, job).picture))
+            assert {each.is_count for each in found} == expected
 
 
 def test_a_headline_is_usual_only_within_earlier_periods(configuration: Configuration) -> None:
