@@ -107,7 +107,7 @@ def _draw(rows: Sequence[Mapping[str, Json]], title: str) -> None:
     if not rows:
         console.print(Text(f"{title}: none" if title else "none"))
     elif _widths(rows).minimum <= console.width:
-        console.print(_table(rows, title))
+        console.print(_table(rows, title, _shares(rows, console.width)))
     else:
         for text in filter(None, [_text(title), *map(_block, rows)]):
             console.print(Text(f"{text}\n"), soft_wrap=True)
@@ -135,7 +135,33 @@ def _widths(rows: Sequence[Mapping[str, Json]]) -> Measurement:
     return console.measure(_table(rows, ""), options=console.options.update_width(sys.maxsize))
 
 
-def _table(rows: Sequence[Mapping[str, Json]], title: str) -> Table:
+def _shares(rows: Sequence[Mapping[str, Json]], width: int) -> list[int]:
+    """Widths of columns in which no word is broken: what is left goes to those that need least.
+
+    Args:
+        rows: Whose words fit.
+        width: Of the terminal.
+    """
+    from rich.cells import cell_len
+
+    cells = [[_heading(name), *(_shown(row[name]) for row in rows)] for name in rows[0]]
+    least = [max(cell_len(word) for cell in each for word in [*cell.split(), ""]) for each in cells]
+    whole = [max(map(cell_len, each)) for each in cells]
+    left, found = width - _widths(rows).minimum, list(least)
+    for column in sorted(range(len(cells)), key=lambda column: whole[column] - least[column]):
+        more = min(whole[column] - least[column], left)
+        found[column] += more
+        left -= more
+    return found
+
+
+def _heading(name: str) -> str:
+    return _text(name).replace("_", " ")
+
+
+def _table(
+    rows: Sequence[Mapping[str, Json]], title: str, widths: Sequence[int] | None = None
+) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
@@ -148,10 +174,11 @@ def _table(rows: Sequence[Mapping[str, Json]], title: str) -> Table:
         padding=(0, 1, 0, 0),
         pad_edge=False,
     )
-    for name in rows[0]:
+    for place, name in enumerate(rows[0]):
+        width = None if widths is None else widths[place]
         numeric = all(isinstance(row[name], int | float | Figure | None) for row in rows)
         justify: Literal["right", "left"] = "right" if numeric else "left"
-        table.add_column(Text(_text(name).replace("_", " ")), justify=justify, overflow="fold")
+        table.add_column(Text(_heading(name)), justify=justify, overflow="fold", width=width)
     for row in rows:
         table.add_row(*(Text(_shown(cell)) for cell in row.values()))
     return table
@@ -159,7 +186,7 @@ def _table(rows: Sequence[Mapping[str, Json]], title: str) -> Table:
 
 def _block(row: Mapping[str, Json]) -> str:
     """A row with a line for each value that there is."""
-    shown = {_text(name).replace("_", " "): _shown(cell) for name, cell in row.items()}
+    shown = {_heading(name): _shown(cell) for name, cell in row.items()}
     widest = max(map(len, shown))
     return "\n".join(f"{name:{widest}}  {cell}" for name, cell in shown.items() if cell)
 

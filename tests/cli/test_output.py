@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -69,3 +70,22 @@ def test_an_error_has_a_colour_unless_none_is_wanted(plain: str, coloured: bool)
     os.close(ours)
     assert b"error (store): " in told
     assert (b"\x1b[31m" in told) == coloured
+
+
+@pytest.mark.parametrize("width", range(70, 130, 3))
+def test_a_table_of_many_columns_breaks_no_word(drawn: Draw, width: int) -> None:
+    """Columns are not narrowed alike: one of dates keeps its width beside one of sentences."""
+    row: dict[str, Json] = {
+        "scope": "flights",
+        "worst_batch": 0.1,
+        "lifetime_cap": 60,
+        "fits_next": 0.3,
+        "batches_left": 235,
+        "until": "2014-08-23",
+        "protects": "each flight (add or remove one)",
+        "last": "2013-12-31",
+    }
+    words = {word for name, cell in row.items() for word in [*name.split("_"), *str(cell).split()]}
+    lines = [re.sub(r"\x1b\[\d*m", "", line) for line in drawn([row], width)]
+    assert words <= {word for line in lines for word in line.split()}
+    assert all(len(line) <= width for line in lines)

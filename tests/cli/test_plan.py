@@ -107,7 +107,9 @@ def test_errors_are_told_in_the_unit_of_the_column(simulated: list[Any]) -> None
     (row, budget), _ = _rows()
     assert 10 < row["value_error_95"] < 500
     assert budget["batches_left_after"] == int((900 - 31 * 0.1) / 0.1 + 1e-9)
-    assert budget["lasts_until"] == "the end"
+    assert budget["lasts_until"] == "the source ends before"
+    said = CliRunner().invoke(cli, ["plan"]).stderr
+    assert "errors are those of a first release" in said
 
 
 def test_every_measure_has_an_error_and_a_cap_is_named(simulated: list[Any]) -> None:

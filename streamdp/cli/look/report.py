@@ -103,6 +103,10 @@ def _digest(job: str, path: Path, period: Period, at: int | None) -> Digest:
 
 def _write(path: Path, content: bytes) -> None:
     """Write a file whole or not at all."""
+    if not path.parent.is_dir():
+        raise StreamdpError(
+            f"there is no folder {path.parent}", where=str(path), hint="make it, and ask again"
+        )
     made = path.with_name(f".{path.name}.{os.getpid()}")
     made.write_bytes(content)
     made.replace(path)

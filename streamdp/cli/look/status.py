@@ -182,12 +182,17 @@ def _print_tables(
     more: list[list[dict[str, Json]]],
 ) -> None:
     """Print the daemon's state, the jobs, what holds them, and further tables that have rows."""
-    beat = iso(pulse.heartbeat_at)
+    signs = [pulse.heartbeat_at] if pulse.heartbeat_at else []
+    if signs and state == "stopped":  # it beats no more while it ends, and may release
+        signs += [each.report.last_released_at or 0 for each in jobs]
+    beat = iso(max(signs)) if signs else ""
     click.echo(f"daemon: {state}" + (f", last sign of life {beat}" if beat else ""))
     gated = bool(configuration.gated())
     rows = [_row(each, state, gated=gated) for each in jobs]
     if sys.stdout.isatty():
         rows = _told(rows)
+        for row in rows if state != "running" else []:
+            row["next_at"] = row["next_at"] and "when the daemon runs"
         for row in rows if shutil.get_terminal_size().columns >= WIDE else []:
             row["recent"] = _recent(configuration, database, row["job"])
     print_rows(rows, "table")

@@ -118,6 +118,12 @@ def plan(
         for name in shown
     ]
     print_rows(rows, form, f"releases of the next {days} days")
+    if not as_json and any(row.get("rank_error_95") is not None for row in rows):
+        click.echo(
+            "errors are those of a first release, whose prior has learned nothing; those of later"
+            " ones are their intervals: `streamdp releases`",
+            err=True,
+        )
     _tell_of_left_out(left)
     if bounds is not None:
         of_bounds = rows_of_bounds(configuration, database, shown, bounds_of(bounds))
@@ -191,7 +197,7 @@ def _lasts(configuration: Configuration, copy: Database, scope: str, until: int)
     if left is not None and isinstance(cut, Windows):
         end = until + left * cut.every
         if cut.end is not None and end >= cut.end:
-            row["lasts_until"] = "the end"
+            row["lasts_until"] = "the source ends before"
         else:
             row["lasts_until"] = day_of(end) if end < FARTHEST else "ever"
     return row
