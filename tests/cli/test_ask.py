@@ -155,6 +155,14 @@ def test_answers_say_the_unit_of_their_values(home: Path) -> None:
         assert measured.is_never_negative(part) == never_negative
 
 
+def test_a_comparison_says_why_it_differs_from_answers() -> None:
+    """To a person, and not to a program."""
+    for form, told in ((), True), (("--json",), False):
+        arguments = ["ask", "air_time", "--compare", "2013-01-05", "2013-01-06", *form]
+        result = CliRunner().invoke(cli, arguments, catch_exceptions=False)
+        assert ("judged by its own counts" in result.stderr) == told
+
+
 def test_changes_are_said_in_words() -> None:
     """A row for the quantile and one for all deciles."""
     one, both = asked("air_time", "--compare", "2013-01-03..2013-01-06", "2013-01-07..2013-01-10")

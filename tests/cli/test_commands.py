@@ -534,6 +534,7 @@ def test_the_statement_says_what_was_promised(released: Path) -> None:
     steps = [(each["steps"], each["epsilon_at_most"]) for each in source["differences"]]
     assert steps == [(1, "0.3"), (2, "0.6"), (2, "0.6")]  # more or less, replaced, moved
     assert float(source["spent_for_life"]["epsilon_at_delta"]) <= 1
+    assert source["spent_for_life"]["to_quote"].startswith("epsilon 1 at delta 0")
     path = released / "config.yaml"
     text = path.read_text().replace("end: 2013-01-11", "end: 2013-01-13")
     path.write_text(re.sub("resolution: 1 .*", "resolution: 2", text))

@@ -88,6 +88,7 @@ def test_ledger_and_statement_have_the_same_sum_exactly() -> None:
     assert spent["delta_of_releases"] == "7.5e-9"
     assert Fraction(spent["delta_of_releases"]) * 10**18 == sum_
     rest = Fraction(1, 10**6) - Fraction(sum_, 10**18)
+    assert f"epsilon {spent['epsilon_at_delta']} at delta {spent['delta']}" in spent["to_quote"]
     assert float(spent["epsilon_at_delta"]) == epsilon_of_rho(1_500_000_000, rest) / 1e9
     caps = {(cap["over"], cap["measure"]): cap for cap in source["caps"]}
     assert caps["all batches, for ever", "delta"]["worst_so_far"] == "7.5e-9"

@@ -102,6 +102,7 @@ def test_commands_speak_in_the_measure_of_the_caps() -> None:
     assert most == [(1, "0.02"), (2, "0.08"), (2, "0.04")]  # more or less, replaced, moved
     spent = source["spent_for_life"]
     assert (spent["epsilon"], spent["by"]) == ("no bound", "zero-concentrated")
+    assert f"epsilon {spent['epsilon_at_delta']} at delta {spent['delta']}" in spent["to_quote"]
     assert float(spent["epsilon_at_delta"]) == pytest.approx(1.46, abs=0.01)
     assert float(source["caps"][0]["epsilon_at_delta"]) == pytest.approx(2, abs=1e-6)
     assert {job.get("rho_of_one_release") for job in said["jobs"]} == {"0.005", None}

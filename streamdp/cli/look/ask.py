@@ -95,6 +95,12 @@ def ask(
         if output is not None:
             _draw(output, job, table)
     print_rows(rows, "json" if as_json else "csv" if as_csv else "table")
+    if asked["compare"] and batch is None and not (as_json or as_csv):
+        click.echo(
+            "each period is judged by its own counts: --quantile over one of them, which looks at"
+            " the days around it too, may answer a little otherwise",
+            err=True,
+        )
 
 
 def _measured(configuration: Configuration, job: str, asked: dict[str, Any]) -> Table:

@@ -153,6 +153,7 @@ def _source(
         "differences": _differences(meaning, caps),
         "caps": [_cap(room, caps, delta) for room in rooms(database, scope, price)],
         "spent_for_life": {
+            "to_quote": _quoted(loss, delta),
             "epsilon": "no bound" if loss.pure is None else epsilon_text(loss.pure),
             **({"delta_of_releases": delta_text(loss.delta_atto)} if loss.delta_atto else {}),
             "delta": f"{float(delta):g}",
@@ -163,6 +164,19 @@ def _source(
             "by_loss_distributions": by_draws,
         },
     }
+
+
+def _quoted(loss: Loss, delta: Fraction) -> str:
+    """What was spent, with the delta that belongs to each epsilon."""
+    way, best = loss.best
+    smallest = f"epsilon {epsilon_text(best)} at delta {float(delta):g}"
+    if loss.pure is None:
+        return smallest
+    own = f"at delta {delta_text(loss.delta_atto)}" if loss.delta_atto else "at delta 0"
+    sum_ = f"epsilon {epsilon_text(loss.pure)} {own}"
+    if way == "sum":
+        return sum_
+    return f"{sum_}, or {smallest}: two bounds of one loss, each complete; the second assumes more"
 
 
 def life_of(configuration: Configuration, database: Database, scope: str) -> dict[str, Json]:
