@@ -249,6 +249,22 @@ def test_answers_are_csv_and_pictures(tmp_path: Path) -> None:
     assert "".join(found.itertext()).count("quantile 0.5") >= 9
 
 
+def test_a_picture_says_what_it_shows(tmp_path: Path) -> None:
+    """The period once, the axis from 0 on, what a bar is; no label is wider than its side."""
+    to = tmp_path / "bins.svg"
+    arguments = ["ask", "air_time", "--histogram", "8", "--over", RANGE, "-o", str(to)]
+    CliRunner().invoke(cli, arguments, catch_exceptions=False)
+    texts = [
+        each.text or ""
+        for each in ElementTree.parse(to).iter("{http://www.w3.org/2000/svg}text")  # noqa: S314
+    ]
+    assert [RANGE in each for each in texts].count(True) == 1
+    assert {"share of the records", "0 %", "tick: the answer, bar: its 95 % interval"} <= set(texts)
+    labels = [each for each in texts if each.startswith("share above")]
+    assert labels
+    assert all(len(each) <= 40 for each in labels)
+
+
 def test_a_notebook_asks_the_same(home: Path) -> None:
     """Reading only what it is about changes no answer."""
     with streamdp.open(home / "streamdp.db") as store:

@@ -10,11 +10,16 @@ from streamdp.reports.charts.frame import RIGHT, TOP, WIDTH, alone, whole
 from streamdp.reports.charts.scales import Scale, round_numbers, spanning
 from streamdp.types import Json
 
-HIGH, SIDE, BELOW = 22, 300, 28
+HIGH, SIDE, HEAD, BELOW = 22, 300, 30, 50
+LETTERS = 40
+"""Of a label, for which there is room on its side."""
 
 
 def drawn(job: str, rows: Sequence[Mapping[str, Json]]) -> str:
     """The answers about a job, as an SVG file.
+
+    What all answers have in common stands above them, and what bars and ticks are; what their
+    values are stands below. Shares are drawn from 0 on, in percent.
 
     Args:
         job: Its name.
@@ -25,30 +30,53 @@ def drawn(job: str, rows: Sequence[Mapping[str, Json]]) -> str:
     """
     if not rows:
         raise StreamdpError("there is no answer to draw")
+    shares = all(str(row["question"]).startswith("share ") for row in rows)
     ends = [float(row[name]) for row in rows for name in ("lower", "upper")]
-    across = spanning(ends, SIDE, WIDTH - RIGHT)
-    ground = TOP + HIGH * len(rows)
-    parts = [*_grid(across, ground)]
+    across = spanning(ends, SIDE, WIDTH - RIGHT, zero=shares)
+    first = TOP + HEAD
+    ground = first + HIGH * len(rows)
+    keys = [key for key in ("period", "question") if key in rows[0]]
+    common = [key for key in keys if len(rows) > 1 and len({row[key] for row in rows}) == 1]
+    title = " · ".join([job, *(str(rows[0][key]) for key in common)])
+    parts = [
+        f'<text class="panel" x="{RIGHT}" y="{TOP + 12}">{escape(title)}</text>',
+        f'<text class="tick" x="{WIDTH - RIGHT}" y="{TOP + 12}" text-anchor="end">',
+        "tick: the answer, bar: its 95 % interval</text>",
+        *_grid(across, first, ground, shares=shares),
+        f'<text class="tick" x="{WIDTH - RIGHT}" y="{ground + 40}" text-anchor="end">',
+        f"{escape(_axis(rows, shares=shares))}</text>",
+    ]
     for place, row in enumerate(rows):
-        y = TOP + HIGH * (place + 0.5)
+        y = first + HIGH * (place + 0.5)
         value = row["value"] if "value" in row else row["change"]
-        name = " · ".join(str(row[key]) for key in ("period", "question") if key in row)
+        name = " · ".join(str(row[key]) for key in keys)
+        label = " · ".join(str(row[key]) for key in keys if key not in common) or str(place + 1)
+        short = label if len(label) <= LETTERS else f"{label[: LETTERS - 1]}…"
         low, high, at = (across(float(each)) for each in (row["lower"], row["upper"], value))
         said = escape(f"{name}: {value:g}, {row['lower']:g} to {row['upper']:g}")
         parts += [
             f'<text class="tick" x="{SIDE - 8}" y="{y + 4:.1f}" text-anchor="end">',
-            f'{escape(name[:44])}</text><g class="series c0"><title>{said}</title>',
+            f'{escape(short)}</text><g class="series c0"><title>{said}</title>',
             f'<rect class="band" x="{low:.1f}" y="{y - 6:.1f}" width="{high - low:.1f}"',
             f' height="12"/><path class="line" d="M{at:.1f} {y - 7:.1f}v14"/></g>',
         ]
     return alone(whole(parts, f"answers about {job}", ground + BELOW))
 
 
-def _grid(across: Scale, ground: int) -> Sequence[str]:
+def _axis(rows: Sequence[Mapping[str, Json]], *, shares: bool) -> str:
+    """What the values of all rows are; empty where nobody said, or they differ."""
+    if shares:
+        return "share of the records"
+    units = {str(row.get("unit", "")) for row in rows}
+    unit = units.pop() if len(units) == 1 else ""
+    return f"change in {unit}" if unit and "change" in rows[0] else unit
+
+
+def _grid(across: Scale, top: int, ground: int, *, shares: bool) -> Sequence[str]:
     found = []
     for number in round_numbers(across):
         x = across(number)
-        found.append(f'<path class="grid" d="M{x:.1f} {TOP}V{ground}"/>')
+        found.append(f'<path class="grid" d="M{x:.1f} {top}V{ground}"/>')
         found.append(f'<text class="tick" x="{x:.1f}" y="{ground + 18}" text-anchor="middle">')
-        found.append(f"{number:g}</text>")
+        found.append(f"{100 * number:g} %</text>" if shares else f"{number:g}</text>")
     return found
