@@ -107,7 +107,9 @@ def _draw(rows: Sequence[Mapping[str, Json]], title: str) -> None:
     if not rows:
         console.print(Text(f"{title}: none" if title else "none"))
     elif _widths(rows).minimum <= console.width:
-        console.print(_table(rows, title, _shares(rows, console.width)))
+        if title:  # not the table's own, which is broken at the width of the table
+            console.print(Text(_text(title), style="italic"))
+        console.print(_table(rows, _shares(rows, console.width)))
     else:
         for text in filter(None, [_text(title), *map(_block, rows)]):
             console.print(Text(f"{text}\n"), soft_wrap=True)
@@ -132,7 +134,7 @@ def _widths(rows: Sequence[Mapping[str, Json]]) -> Measurement:
     from rich.console import Console
 
     console = Console()
-    return console.measure(_table(rows, ""), options=console.options.update_width(sys.maxsize))
+    return console.measure(_table(rows), options=console.options.update_width(sys.maxsize))
 
 
 def _shares(rows: Sequence[Mapping[str, Json]], width: int) -> list[int]:
@@ -159,16 +161,12 @@ def _heading(name: str) -> str:
     return _text(name).replace("_", " ")
 
 
-def _table(
-    rows: Sequence[Mapping[str, Json]], title: str, widths: Sequence[int] | None = None
-) -> Table:
+def _table(rows: Sequence[Mapping[str, Json]], widths: Sequence[int] | None = None) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
     table = Table(
-        title=Text(_text(title)) if title else None,
-        title_justify="left",
         header_style="bold",
         box=SIMPLE_HEAD,
         padding=(0, 1, 0, 0),

@@ -231,9 +231,12 @@ def test_all_leaves_out_what_was_drawn_and_says_so() -> None:
     ]
 
 
-def test_a_question_that_cannot_be_answered_is_no_mistake_of_the_configuration() -> None:
+@pytest.mark.parametrize("words", [("--total", "flights"), ("2013-01-02", "count where a = 1")])
+def test_a_question_without_an_answer_is_no_mistake_of_the_configuration(
+    words: tuple[str, str],
+) -> None:
     with pytest.raises(ConfigurationError) as error:
-        CliRunner().invoke(cli, ["ask", "air_time", "--total", "flights"], catch_exceptions=False)
+        CliRunner().invoke(cli, ["ask", "air_time", *words], catch_exceptions=False)
     assert (error.value.code, error.value.exit_code) == ("question", 2)
 
 

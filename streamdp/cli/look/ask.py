@@ -12,7 +12,7 @@ import click
 from streamdp.cli.jobs import job_argument, require_job, require_release
 from streamdp.cli.options import config_option, json_option, load_configuration
 from streamdp.cli.output import print_rows
-from streamdp.errors import ConfigurationError
+from streamdp.errors import ConfigurationError, QuestionError
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
@@ -165,7 +165,7 @@ def _of_one(
     section = configuration.releases[job]
     answering = spec_of(section).ask
     if answering is None:
-        raise ConfigurationError(
+        raise QuestionError(
             f"releases of kind {section.kind} answer no further questions",
             where=f"releases.{job}",
             hint="those of kind workload do; ask about a period with --quantile, --records, ...",
