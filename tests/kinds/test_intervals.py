@@ -24,6 +24,7 @@ from streamdp.priors.families import Cauchy, Uniform
 from streamdp.priors.joint import JointPrior
 from streamdp.priors.shapes import shapes_from_guess
 from streamdp.types import CellCounts, FloatArray, Grid, Row
+from tests.benchmarks import outer_quantiles
 from tests.benchmarks.calibration import Data, cell, data, kind_of
 
 GRID = Grid(Fraction(1, 1000), -(2**40), 2**40)
@@ -394,3 +395,9 @@ def test_the_statement_names_quantiles_with_few_records_beyond() -> None:
         section = QuantilesSection.model_validate(told | {"expected_rows": rows})
         said = section.about_errors() or ""
         assert (f"records beyond {named}" in said) if named else ("beyond" not in said)
+
+
+def test_where_draws_hardly_show_an_outer_quantile_its_interval_reaches_a_heavy_tail() -> None:
+    """Tens of draws about a prior that is too near say little: it held 3 in 10 of such days."""
+    found = outer_quantiles.cell("lognormal 2", "0.99", 100, 12)
+    assert float(str(found["coverage"])) > 0.9

@@ -21,9 +21,10 @@ with two degrees of freedom."""
 HEAVIEST = -0.9
 """Beside them where a single quantile is released: nothing then tells of the tail but the guess."""
 
-WRONG, WRONG_IF_SEEN = (0.4, 10.0), (0.4, 2.5)
+WRONG, WRONG_IF_SEEN, WRONG_UNSEEN = (0.4, 10.0), (0.4, 2.5), (0.4, 40.0)
 """Times as large as the guess that a batch's spread may be, where a single quantile is released: at
-first, and once releases have shown how far they differ."""
+first, once releases have shown how far they differ, and where no release shows it, since draws may
+well lie outside of a batch: there the tail may be heavier than any guess."""
 
 HOLLOW = 100.0
 """Times as thin as all of a stretch, per rank of noise and for a neighbour as dense, that a stretch
@@ -98,7 +99,7 @@ def through(
     if m > 1:
         first, last = _end_slopes(released, standard)
     else:
-        least, most = WRONG_IF_SEEN if thin and seen else WRONG
+        least, most = (WRONG_IF_SEEN if thin else WRONG) if seen else WRONG_UNSEEN
         chance = uniforms("scale", samples)
         spread = scale * np.exp((np.log(least), np.log(most)) @ np.stack((1.0 - chance, chance)))
         first = last = np.maximum(spread / lay.deviation, thin / lay.rise)
