@@ -217,6 +217,10 @@ class SourceSection(Section):
         """Seconds of a window; None where batches are no windows of time."""
         return self.batches.every if isinstance(self.batches, Windows) else None
 
+    def end(self) -> int | None:
+        """Where the last window ends, in POSIX seconds; None where windows come for ever."""
+        return self.batches.end if isinstance(self.batches, Windows) else None
+
     def is_growing(self) -> bool:
         """Whether a record is in all batches from its own on."""
         return isinstance(self.batches, Windows) and self.batches.growing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,11 @@ def test_batches_without_windows_lie_at_the_dates_in_their_keys(tmp_path: Path) 
         in_words(Lasts(None, 3, at.place_of(3)))
         == "enough for 3 more batches, up to that of 2013-01-06"
     )
+    assert at.last is not None
+    ending = replace(at, ends=at.last + 2 * DAY)
+    before = Lasts(None, 3, at.place_of(3), ends=ending.ends_before(3))
+    assert in_words(before).endswith("2013-01-06; the source ends before that, at 2013-01-05")
+    assert ending.ends_before(1) is None
     store.reserve("s", "job", Batch("s", "part"), charge(30), 0)
     at = clock(store.database, "s", "epsilon", None)
     assert in_words(Lasts(None, 3, at.place_of(3))) == "enough for 3 more batches"

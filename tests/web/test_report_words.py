@@ -430,6 +430,9 @@ def test_the_page_says_the_change_of_the_last_whole_week(
         assert f"<em>{word.capitalize()}</em>: {said}." in pages["air_time"]
         assert said not in pages["traffic"]
         assert (word, said) in GLOSSARY
+    drawn = {job: "what was released</li>" in page for job, page in pages.items()}
+    assert drawn["traffic"]
+    assert not drawn["air_time"], "bands have no dots"
     (counts,) = re.findall(f"<p>{start}(.*?)</p>", pages["traffic"])
     assert "flights" in counts
     assert "sure as" not in counts

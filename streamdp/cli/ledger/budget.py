@@ -55,7 +55,6 @@ def budget(
     """
     from streamdp.reports.guarantee.budget import budgets, budgets_if, jobs_of
     from streamdp.reports.guarantee.outlook import what_if
-    from streamdp.sources.windows import Windows
     from streamdp.store.anchor.check import require_same_end
     from streamdp.store.reading.browse import ledger_page
     from streamdp.store.schema.schema import open_to_read
@@ -103,9 +102,7 @@ def budget(
         if takers:
             print_rows(takers, form, "what each job takes", once=("scope",))
         for each in found:
-            cut = configuration.sources[each.report.scope].batches
-            ends = cut.end if isinstance(cut, Windows) else None
-            click.echo(printable(_said(each, then.get(each.report.scope), ends)))
+            click.echo(printable(_said(each, then.get(each.report.scope))))
 
 
 def _assigned(text: str) -> tuple[str, str]:
@@ -182,8 +179,8 @@ def _whole(budget: Budget, then: Lasts | None) -> dict[str, Json]:
     return {**_row(budget), "jobs": jobs_of(budget, Amount.of), **asked}
 
 
-def _said(budget: Budget, then: Lasts | None, ends: int | None) -> str:
-    """For how long a budget lasts, in words, and for how long it would; and if its source ends."""
+def _said(budget: Budget, then: Lasts | None) -> str:
+    """For how long a budget lasts, in words, and for how long it would."""
     from streamdp.reports.guarantee.outlook import in_words
 
     report, now = budget.report, budget.now
@@ -191,8 +188,6 @@ def _said(budget: Budget, then: Lasts | None, ends: int | None) -> str:
     text = f"{report.scope}: at {amount_text(cost, report.measure)} a batch, {in_words(now)}"
     if budget.pace is not None and budget.pace.batches != now.batches:
         text += f"; at the pace of its last {budget.clock.number}, {in_words(budget.pace)}"
-    if ends is not None and now.until is not None and now.until >= ends:
-        text += f"; the source ends before that, at {_day(ends)}"
     if then is None:
         return text
     cost = 0 if then.price is None else then.price.amount(report.measure)

@@ -52,11 +52,13 @@ class Panel:
         title: What was measured; empty where a job measures one thing.
         about: How to read it.
         charts: One, or one of each group on the same scale.
+        form: Of the charts: `lines`, `fan`, or `map`, which has neither lines nor dots.
     """
 
     title: str
     about: str
     charts: tuple[Chart, ...]
+    form: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,7 @@ def panels(job: str, picture: Picture, events: Happenings | None = None) -> list
                     {n: part.drawn(f, marks, shades).svg(text) for n, f in sizes.items()},
                 )
             )
-        found.append(Panel(title, about, tuple(charts)))
+        found.append(Panel(title, about, tuple(charts), parts[0].form))
     return found
 
 

@@ -85,7 +85,8 @@ def _budget(configuration: Configuration, database: Database, report: ScopeRepor
     found = rooms(database, scope, price)
     source = configuration.sources.get(scope)
     growing = source is not None and source.is_growing()
-    at = clock(database, scope, measure, None if source is None else source.every())
+    every, end = (None, None) if source is None else (source.every(), source.end())
+    at = clock(database, scope, measure, every, end)
     taken = taken_by(database, scope, measure)
     names = dict.fromkeys((*prices, *taken))
     return Budget(

@@ -106,12 +106,14 @@ class Lasts:
         until: Where the last of them lies, in POSIX seconds; None where batches are no windows
             and have no dates in their keys, or lie beyond `LAST_MOMENT`.
         refused_by: Names of caps that do not admit so much with every batch, if it goes on so.
+        ends: Where the source ends, if that is before `until`.
     """
 
     price: Item | None
     batches: int | None
     until: int | None
     refused_by: tuple[str, ...] = ()
+    ends: int | None = None
 
 
 def prices_of_batch(
@@ -162,12 +164,20 @@ class Clock:
         every: Seconds from one to the next.
         charged: What each of the last batches bears together, in the measure of the caps, a run
             of a gate once; and how many they are.
+        ends: Where the source ends; None where batches come for ever.
     """
 
     last: int | None
     every: int
     charged: int
     number: int
+    ends: int | None = None
+
+    def ends_before(self, more: int | None) -> int | None:
+        """Where the source ends, if the batch that is so many behind the last never comes."""
+        found = self.place_of(more)
+        never = self.ends is not None and found is not None and found >= self.ends
+        return self.ends if never else None
 
     def place_of(self, more: int | None) -> int | None:
         """Where the batch lies that is so many behind the last."""
@@ -177,12 +187,14 @@ class Clock:
         return found if found < LAST_MOMENT else None
 
 
-def clock(database: Database, scope: str, measure: Measure, every: int | None) -> Clock:
+def clock(
+    database: Database, scope: str, measure: Measure, every: int | None, ends: int | None = None
+) -> Clock:
     """Where the last batches of a source lie, and what they were charged."""
     near = last_places(database, Limit(0, measure, batches=2 * RECENT + 1), scope)
     borne = borne_by(database, scope, near)
-    ends = [at for at, place in enumerate(near) if borne.get(place.key)]
-    near = near[: ends[-1] + 1][-RECENT:] if ends else []
+    charged_at = [at for at, place in enumerate(near) if borne.get(place.key)]
+    near = near[: charged_at[-1] + 1][-RECENT:] if charged_at else []
     items = {item for place in near for item in borne.get(place.key, ())}
     charged = sum(item.amount(measure) for item in items)
     if every is None:
@@ -192,7 +204,7 @@ def clock(database: Database, scope: str, measure: Measure, every: int | None) -
         return Clock(dated[-1] if apart else None, apart, charged, len(near))
     # Batches that grow all begin as one: they lie at their ends.
     last = near[-1].end - every if near else None
-    return Clock(last, every, charged, len(near))
+    return Clock(last, every, charged, len(near), ends)
 
 
 def lasts(price: Item, found: Sequence[Room], at: Clock, measure: Measure, cap: int) -> Lasts:
@@ -212,7 +224,8 @@ def lasts(price: Item, found: Sequence[Room], at: Clock, measure: Measure, cap: 
             most = cap if room.limit.measure == measure else room.limit.nano
             batches.append(max(most - room.fullest_nano, 0) // cost)
     number = min(batches, default=None)
-    return Lasts(price, number, at.place_of(number), _refused(price, found, at.every))
+    refused = _refused(price, found, at.every)
+    return Lasts(price, number, at.place_of(number), refused, at.ends_before(number))
 
 
 def _refused(price: Item, found: Sequence[Room], every: int) -> tuple[str, ...]:
@@ -233,7 +246,7 @@ def at_pace(left_nano: int, at: Clock) -> Lasts | None:
     if not at.charged or at.charged >= UNBOUNDED:
         return None
     number = left_nano * at.number // at.charged
-    return Lasts(None, number, at.place_of(number))
+    return Lasts(None, number, at.place_of(number), ends=at.ends_before(number))
 
 
 def cap_of(other: WhatIf, scope: str, now: int) -> int:
@@ -253,4 +266,7 @@ def in_words(found: Lasts) -> str:
     if not found.batches:
         return "enough for no more batches"
     more = f"enough for {found.batches:,} more batch{'' if found.batches == 1 else 'es'}"
-    return more if found.until is None else f"{more}, up to that of {day_of(found.until)}"
+    if found.until is None:
+        return more
+    ends = f"; the source ends before that, at {day_of(found.ends)}" if found.ends else ""
+    return f"{more}, up to that of {day_of(found.until)}{ends}"

@@ -32,15 +32,15 @@ BY_ITSELF = "Each is looked at by itself: of twenty without a change one may loo
 
 SURENESS = (
     (
-        "sure that records differ, 90 in 100",
+        "sure that records differ",
         "how sure it is that the records of the two periods differ, although noise was added to"
         " both. A rise or a fall is said from 95 on, and where the interval of the change has not 0"
         " in it; else it is no sure change",
     ),
     (
-        "process rose 80",
-        "how sure it is, in 100, that whatever produces the records has risen. Two periods differ"
-        " somewhat even where it has not, and this figure allows for that",
+        "process rose, process fell",
+        "how sure it is, in 100, that whatever produces the records has moved so. Two periods"
+        " differ somewhat even where it has not, and this figure allows for that",
     ),
 )
 """The two things that a change of a quantile is sure of."""
