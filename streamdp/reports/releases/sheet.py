@@ -23,7 +23,8 @@ WORDS = {
     "lower": "lower end of an interval",
     "upper": "upper end of an interval",
     "error": "what error to expect",
-    "batch": "of the whole batch or group, the same in each of its rows",
+    "batch": "of the batch or group: of its records that have what is asked for, a value for a"
+    " quantile; the same in each of its rows",
     "flag": "a warning that follows from releases alone",
     "state": "what became of the row",
 }
