@@ -428,10 +428,10 @@ def shifted(world: World, seconds: int) -> Iterator[None]:
 
 @contextmanager
 def volume(path: Path) -> Iterator[bool]:
-    """A small volume at a path, where this user may mount one; whether there is."""
+    """A volume with room for a run at a path, where this user may mount one; whether there is."""
     path.mkdir()
     made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", str(path)], capture_output=True
+        ["mount", "-t", "tmpfs", "-o", "size=256m", "tmpfs", str(path)], capture_output=True
     )
     try:
         yield made.returncode == 0
