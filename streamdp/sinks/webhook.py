@@ -159,12 +159,16 @@ class Webhook:
     def _exchange(self, body: bytes, headers: dict[str, str]) -> int:
         address = urlsplit(self.url)
         path = (address.path or "/") + (f"?{address.query}" if address.query else "")
-        connection = _connection(address)
+        tls = None if address.scheme == "http" else ssl.create_default_context()
+        connection = _connection(address, tls)
         late = threading.Event()
         sock = socket.create_connection((connection.host, connection.port), self.timeout)
         try:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as `connect` does
             with _deadline(sock, self.timeout, late):
-                connection.sock = _secured(sock, address)
+                connection.sock = (
+                    sock if tls is None else tls.wrap_socket(sock, server_hostname=connection.host)
+                )
                 connection.request("POST", path, body, headers)
                 return connection.getresponse().status
         except (OSError, http.client.HTTPException) as error:
@@ -212,17 +216,11 @@ class WebhookSink:
         self._webhook.post(release.id, {"type": content["type"], "data": content})
 
 
-def _connection(address: SplitResult) -> http.client.HTTPConnection:
-    secure = address.scheme != "http"
-    kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-    return kind(address.hostname or "", address.port or kind.default_port)
-
-
-def _secured(sock: socket.socket, address: SplitResult) -> socket.socket:
-    """The socket itself, or under TLS."""
-    if address.scheme == "http":
-        return sock
-    return ssl.create_default_context().wrap_socket(sock, server_hostname=address.hostname)
+def _connection(address: SplitResult, tls: ssl.SSLContext | None) -> http.client.HTTPConnection:
+    host, port = address.hostname or "", address.port
+    if tls is None:
+        return http.client.HTTPConnection(host, port or http.client.HTTP_PORT)
+    return http.client.HTTPSConnection(host, port or http.client.HTTPS_PORT, context=tls)
 
 
 @contextmanager
