@@ -1,4 +1,4 @@
-"""Check the sections of a configuration against each other: each is asked in its room."""
+"""Check the sections of a configuration against each other, by the checks of their own packages."""
 
 from __future__ import annotations
 

@@ -122,8 +122,9 @@ class Configuration(Section):
         return [name for name, gate in self.all_gates().items() if self.source_of(gate) == source]
 
     def cost_of_batch(self, source: str, measure: Measure) -> int:
-        """Least price of all releases and gates of a source for a batch: it may be in one run each.
+        """Least price of all releases and gates of a source for one batch.
 
+        A batch may be in one run of each gate.
         In rho that is what has a price in rho: what other releases cost depends on their draws, and
         the ledger looks at it.
         """

@@ -66,7 +66,7 @@ def told_as_failing(
     asking: Iterable[Asking],
     problems: Iterable[Problem],
 ) -> set[str]:
-    """Late jobs that are behind for one reason with failures that are told anyway.
+    """Late jobs that wait behind failures of their source, which are told anyway.
 
     Each job of a locked or absent server waits for its time, so its next turn is late, in turns
     with the others'. A question that is slow or hangs is another reason.

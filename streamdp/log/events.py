@@ -58,7 +58,7 @@ EVENTS = {
         "error", "job code source id reason", "a job's turn ended in an error"
     ),
     "job.waits": _event("info", "job reason", "no group was found before its batches yet"),
-    "job.rests": _event("warning", "job until", "charges were burnt; told once a rest"),
+    "job.rests": _event("warning", "job until", "charges were burnt; the next try waits so long"),
     "budget.exhausted": _event(
         "warning", "job batch cap measure left_nano frees", "a cap refused a release; told once"
     ),
