@@ -176,12 +176,8 @@ class SeriesFilter:
         level, variance = before.level, before.variance
         offset = before.offsets[:, place] if weekday is not None else np.zeros_like(level)
         spread = before.spreads[:, place] if weekday is not None else np.zeros_like(level)
-        base = self._base(level, variance)
-        change, rho, weight = _GAUSSIAN if self.gaussian else _LAPLACE
-        drifted = variance + _DELTA * base
-        known = drifted + spread + change * _TAU * base
-        total, error = known + rho * r, y - level - offset
-        evidence = np.log(weight / np.sqrt(total)) - 0.5 * error**2 / total
+        error = y - level - offset
+        drifted, known, rho, total, evidence = self._models(level, variance, spread, r, error)
         share = OF_COUNTS[1] if self.nonnegative else OF_MEANS[1]
         first = self._first_weights()
         log_weights, own = _reweighted(before.log_weights, evidence, new, first, share)
@@ -262,14 +258,36 @@ class SeriesFilter:
             log_weights: Of models, pooled.
         """
         level, variance = drawn_together(level, variance)
-        base = self._base(level, variance)
-        change, rho, weight = _GAUSSIAN if self.gaussian else _LAPLACE
-        known = variance + _DELTA * base + spread + change * _TAU * base
-        total, error = known + rho * r, y - level
-        own = _own(log_weights, np.log(weight / np.sqrt(total)) - 0.5 * error**2 / total)
-        gain = (own * known / total).sum(axis=(0, 1))
+        error = y - level
+        _, known, _, total, evidence = self._models(level, variance, spread, r, error)
+        gain = (_own(log_weights, evidence) * known / total).sum(axis=(0, 1))
         point = level + gain * error
         return np.asarray(point + _trust(gain) * (y - point))
+
+    def _models(
+        self,
+        level: FloatArray,
+        variance: FloatArray,
+        spread: FloatArray,
+        r: FloatArray,
+        error: FloatArray,
+    ) -> _Models:
+        """What each model says of a batch.
+
+        Args:
+            level: Of each series before the batch.
+            variance: Of the level.
+            spread: Variances of offsets.
+            r: Variances of the noise of the released values.
+            error: Released values, less levels and offsets.
+        """
+        base = self._base(level, variance)
+        change, rho, weight = _GAUSSIAN if self.gaussian else _LAPLACE
+        drifted = variance + _DELTA * base
+        known = drifted + spread + change * _TAU * base
+        total = known + rho * r
+        evidence = np.log(weight / np.sqrt(total)) - 0.5 * error**2 / total
+        return _Models(drifted, known, rho, total, evidence)
 
     def _first_weights(self) -> FloatArray:
         """Logarithms of weights of the models before any release, shape (models,)."""
@@ -351,6 +369,24 @@ class _State:
     spreads: FloatArray
     log_weights: FloatArray
     new: BoolArray
+
+
+class _Models(NamedTuple):
+    """Of each model and component λ, ρ; shapes broadcast to (models, components, n).
+
+    Args:
+        drifted: Variance of the level that has moved.
+        known: Variance of the truth: F + U.
+        rho: ρ of each component.
+        total: Variance of the released value: S.
+        evidence: Logarithm of how likely that value is.
+    """
+
+    drifted: FloatArray
+    known: FloatArray
+    rho: FloatArray
+    total: FloatArray
+    evidence: FloatArray
 
 
 def _upper_of_positive(mean: FloatArray, deviation: FloatArray) -> FloatArray:
