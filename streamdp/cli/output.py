@@ -106,10 +106,10 @@ def _draw(rows: Sequence[Mapping[str, Json]], title: str) -> None:
     console = Console()
     if not rows:
         console.print(Text(f"{title}: none" if title else "none"))
-    elif _widths(rows).minimum <= console.width:
+    elif (spare := console.width - _widths(rows).minimum) >= 0:
         if title:  # not the table's own, which is broken at the width of the table
             console.print(Text(_text(title), style="italic"))
-        console.print(_table(rows, _shares(rows, console.width)))
+        console.print(_table(rows, _shares(rows, spare)))
     else:
         for text in filter(None, [_text(title), *map(_block, rows)]):
             console.print(Text(f"{text}\n"), soft_wrap=True)
@@ -137,23 +137,23 @@ def _widths(rows: Sequence[Mapping[str, Json]]) -> Measurement:
     return console.measure(_table(rows), options=console.options.update_width(sys.maxsize))
 
 
-def _shares(rows: Sequence[Mapping[str, Json]], width: int) -> list[int]:
+def _shares(rows: Sequence[Mapping[str, Json]], spare: int) -> list[int]:
     """Widths of columns in which no word is broken: what is left goes to those that need least.
 
     Args:
         rows: Whose words fit.
-        width: Of the terminal.
+        spare: What is left of the terminal where no word is broken.
     """
     from rich.cells import cell_len
 
     cells = [[_heading(name), *(_shown(row[name]) for row in rows)] for name in rows[0]]
     least = [max(cell_len(word) for cell in each for word in [*cell.split(), ""]) for each in cells]
     whole = [max(map(cell_len, each)) for each in cells]
-    left, found = width - _widths(rows).minimum, list(least)
+    found = list(least)
     for column in sorted(range(len(cells)), key=lambda column: whole[column] - least[column]):
-        more = min(whole[column] - least[column], left)
+        more = min(whole[column] - least[column], spare)
         found[column] += more
-        left -= more
+        spare -= more
     return found
 
 

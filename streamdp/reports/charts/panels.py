@@ -194,13 +194,14 @@ def _parts(picture: Picture) -> tuple[str, list[_Part]]:
         return read, [_Part("", picture, "lines", reach)]
     whole = [each.name for each in picture.series if each.name.endswith(TOGETHER)]
     alike = picture.only([each.name for each in picture.series if each.name not in whole])
+    shared = alike.reach()
     scale = "Groups on one scale, all together on another" if whole else "All on one scale"
     return f"{scale}. {read}", [
         _Part(
             picture.called(each),
             one := picture.only([each.name]),
             "lines",
-            one.reach() if each.name in whole else alike.reach(),
+            one.reach() if each.name in whole else shared,
         )
         for each in picture.series
     ]

@@ -53,9 +53,9 @@ def data_sheet(
             **({} if last is None else {"last batch": last.batch}),
         },
         "how accurate": _accuracy(last, columns),
-        "how private": {
-            **_private(release.price, {} if last is None else claim_of(database, last.id) or {}),
-        },
+        "how private": _private(
+            release.price, {} if last is None else claim_of(database, last.id) or {}
+        ),
         "columns": _columns(columns),
     }
 
