@@ -18,11 +18,11 @@ from streamdp.reports.guarantee.budget import Budget, budgets, budgets_if
 from streamdp.reports.guarantee.outlook import Lasts, questions, what_if
 from streamdp.reports.guarantee.statement import common_delta, statement
 from streamdp.reports.guarantee.verification import verification
-from streamdp.reports.releases.changes import PeriodRow, since_before
+from streamdp.reports.releases.changes import PeriodRow, is_never_negative, since_before
 from streamdp.reports.releases.columns import columns_of
 from streamdp.reports.releases.headline import Headline, headline, headline_series, rounded
 from streamdp.reports.releases.learned import learned
-from streamdp.reports.releases.series import MEASURED, NESTED, Picture, picture
+from streamdp.reports.releases.series import Picture, picture
 from streamdp.reports.releases.sheet import data_sheet
 from streamdp.reports.releases.summary import (
     BY_ITSELF,
@@ -166,12 +166,11 @@ def _from_0_on(view: View, job: str, columns: list[tables.Column]) -> list[table
     if found is None or not any(each.measurements for each in found.releases):
         return columns
 
-    def is_count(column: tables.Column) -> bool:
-        labels = dict(zip(column.picture.labels, column.series.labels, strict=False))
-        part = labels.get(MEASURED[0])
-        return NESTED not in labels and (part is None or found.is_never_negative(part))
-
-    return [replace(each, is_count=is_count(each)) for each in columns]
+    rows = [each.picture.labels_of(each.series) for each in columns]
+    return [
+        replace(each, never_negative=is_never_negative(found, labels))
+        for each, labels in zip(columns, rows, strict=True)
+    ]
 
 
 def _recent(view: View, job: str, recent: Sequence[Release]) -> Picture:

@@ -100,13 +100,13 @@ class Column:
         picture: Of the series.
         series: Which.
         digits: After the point; None without intervals.
-        is_count: Whether below 0 lies noise alone, so that it is shown as 0.
+        never_negative: Whether below 0 lies noise alone, so that it is shown as 0.
     """
 
     picture: Picture
     series: Series
     digits: int | None
-    is_count: bool = False
+    never_negative: bool = False
 
     @property
     def name(self) -> str:
@@ -130,7 +130,7 @@ class Column:
     def _cell(self, at: int) -> Cell:
         ends, value = self.line.interval(at), self.value(at)
         flag = self.series.flag(at) or ""
-        if self.is_count and ends is not None:
+        if self.never_negative and ends is not None:
             if ends[1] < 0:
                 return Cell("0", BELOW, flag)
             value, ends = max(value, 0.0), (max(ends[0], 0.0), ends[1])

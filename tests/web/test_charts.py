@@ -209,7 +209,7 @@ def test_a_count_of_a_period_is_shown_from_0_on() -> None:
         ENDS,
     )
     (one,) = columns(found)
-    counted = replace(one, is_count=True)
+    counted = replace(one, never_negative=True)
     assert one.cells()[1:] == [Cell("27", "-2 to 56"), Cell("40", "11 to 69")]
     assert counted.cells() == [Cell("0", BELOW), Cell("27", "0 to 56"), Cell("40", "11 to 69")]
     assert one.cells()[0] == Cell("-9", "-38 to -4")

@@ -284,7 +284,7 @@ def test_counts_alone_are_shown_from_0_on_in_rollups(configuration: Configuratio
         view: Any = SimpleNamespace(database=store, measured=measured)
         for job, expected in (("traffic", {True}), ("air_time", {False}), ("delays", {False})):
             found = _from_0_on(view, job, columns(told(configuration, job).picture))
-            assert {each.is_count for each in found} == expected
+            assert {each.never_negative for each in found} == expected
 
 
 def test_a_headline_is_usual_only_within_earlier_periods(configuration: Configuration) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-from streamdp.reports.releases.series import picture, text_of
+from streamdp.reports.releases.series import Picture, picture, text_of
 from streamdp.types import Column, Json, Release
 
 Labels = tuple[str | None, ...]
@@ -42,10 +42,13 @@ def choices(releases: Sequence[Release], columns: Sequence[Column]) -> Counter[s
     """How often each candidate was chosen; nothing of a job that chooses none."""
     if not releases or not any(each.chart == "choices" for each in columns):
         return Counter()
-    series = picture(releases, columns).series
-    return (
-        Counter(str(each) for each in series[0].cells if each is not None) if series else Counter()
-    )
+    return chosen(picture(releases, columns))
+
+
+def chosen(whole: Picture) -> Counter[str]:
+    """How often each candidate was chosen, of a job that chooses."""
+    cells = whole.series[0].cells if whole.series else ()
+    return Counter(str(each) for each in cells if each is not None)
 
 
 def found_keys(releases: Sequence[Release], columns: Sequence[Column]) -> tuple[str, ...]:

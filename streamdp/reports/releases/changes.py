@@ -19,7 +19,7 @@ from streamdp.errors import ConfigurationError
 from streamdp.reports.releases.averages import Labels, averages, choices, found_keys
 from streamdp.reports.releases.headline import headline_series
 from streamdp.reports.releases.sentences import SURE, change_said
-from streamdp.reports.releases.series import MEASURED, NESTED, Picture, shown, text_of
+from streamdp.reports.releases.series import MEASURED, NESTED, Picture, row_name, text_of
 from streamdp.store.measurements import batches_span, select_measurements
 from streamdp.store.reading.browse import Stretch, count_releases, newest_releases
 from streamdp.store.reading.places import moment_of, moment_of_key
@@ -227,7 +227,7 @@ def comparison(
     )
     asked = configuration.releases[job].headline
     series = headline_series(whole, asked)
-    labels = {} if series is None else dict(zip(whole.labels, series.labels, strict=True))
+    labels = {} if series is None else whole.labels_of(series)
     chosen = _chosen(found, labels, () if asked.keys() & set(measured.by) else measured.by)
     if chosen is None:
         return found
@@ -310,7 +310,7 @@ def since_before(
     periods = (_within(found, period), _within(found, before))
     if not all(periods):
         return None
-    labels = dict(zip(whole.labels, series.labels, strict=True))
+    labels = whole.labels_of(series)
     both = _released(database, job, period, before)
     compared = _Compared(found, last[0], whole.columns, period, before, *periods, both)
     try:
@@ -468,8 +468,8 @@ class _Compared:
                     else self._quantile(float(named[NESTED]), group)
                 )
             ends = value.value / shared, value.lower / shared, value.upper / shared
-            name = called(labels, self.measured.by, len(self.measured.groups), self.columns)
-            never_negative = adds_up and self._is_never_negative(labels)
+            name = self._called(labels)
+            never_negative = is_never_negative(self.measured, labels)
             yield PeriodRow(labels, name, ends, self._unit(labels), adds_up, moved, never_negative)
         yield from self._averaged(only, answered)
 
@@ -497,13 +497,14 @@ class _Compared:
             both = (*self.places_before, *self.places)
             if was and self.measured.questions(labels[MEASURED[0]] or "", both) == 1:
                 moved = Moved((value[0] - was[0], value[1] - was[2], value[2] - was[1]))
-            name = called(labels, self.measured.by, len(self.measured.groups), self.columns)
+            name = self._called(labels)
             yield PeriodRow(labels, name, value, self._unit(labels), False, moved, averaged=True)
 
-    def _is_never_negative(self, labels: Mapping[str, str | None]) -> bool:
-        """Whether a row that adds up counts records, or sums values from 0 on."""
-        part = labels.get(MEASURED[0])
-        return part is None or self.measured.is_never_negative(part)
+    def _called(self, labels: Mapping[str, str | None]) -> str:
+        """The name of a row as people say it."""
+        name, by, groups = row_name(labels, self.columns), self.measured.by, self.measured.groups
+        is_whole = bool(by) and labels.get(by[0]) is None
+        return f"{name} of the {len(groups)} groups" if is_whole else name
 
     def _unit(self, labels: Mapping[str, str | None]) -> str:
         """What the values of a row are measured in."""
@@ -550,26 +551,10 @@ def _moved(change: Change) -> Moved:
     return Moved((change.change, change.lower, change.upper), change.differ, change.rose)
 
 
-def called(
-    labels: Mapping[str, str | None],
-    by: tuple[str, ...],
-    groups: int = 0,
-    columns: Iterable[Column] = (),
-) -> str:
-    """The name of a row as people say it.
-
-    Args:
-        labels: Of the row.
-        by: Names of the labels of groups.
-        groups: How many there are.
-        columns: That say units of labels.
-    """
-    units = {each.name: each.unit_of(labels.get(MEASURED[0])) for each in columns}
-    named = [(name, text) for name, text in labels.items() if text]
-    if ("statistic", "count") in named and len(named) > 1:
-        named.remove(("statistic", "count"))
-    said = " · ".join(shown(name, text, units.get(name, "")) for name, text in named) or "value"
-    return f"{said} of the {groups} groups" if by and labels.get(by[0]) is None else said
+def is_never_negative(measured: Measured, labels: Mapping[str, str | None]) -> bool:
+    """Whether a row adds up, and counts records or sums values from 0 on."""
+    part = labels.get(MEASURED[0])
+    return NESTED not in labels and (part is None or measured.is_never_negative(part))
 
 
 def _chosen(

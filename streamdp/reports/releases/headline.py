@@ -98,7 +98,7 @@ def headline_series(picture: Picture, row: Mapping[str, str] | None = None) -> S
 
 
 def _is_asked(picture: Picture, series: Series, row: Mapping[str, str]) -> bool:
-    said = dict(zip(picture.labels, series.labels, strict=False))
+    said = picture.labels_of(series)
     return all(said.get(name) == text for name, text in row.items())
 
 
@@ -107,11 +107,7 @@ def _count(series: Series) -> int:
 
 
 def _measured(picture: Picture, series: Series) -> tuple[str | None, ...]:
-    return tuple(
-        label
-        for name, label in zip(picture.labels, series.labels, strict=False)
-        if name in MEASURED
-    )
+    return tuple(label for name, label in picture.labels_of(series).items() if name in MEASURED)
 
 
 def _usual_size(series: Series) -> float:

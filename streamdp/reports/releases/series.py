@@ -163,9 +163,9 @@ class Picture:
         drawn = next((each for each in self.columns if each.role == "value"), None)
         if drawn is None:
             return ""
-        return drawn.unit_of(self._named(series).get(MEASURED[0]))
+        return drawn.unit_of(self.labels_of(series).get(MEASURED[0]))
 
-    def _named(self, series: Series) -> dict[str, str | None]:
+    def labels_of(self, series: Series) -> dict[str, str | None]:
         """The labels of a series by their columns."""
         return dict(zip(self.labels, series.labels, strict=False))
 
@@ -239,7 +239,7 @@ class Picture:
             name: replace(
                 self,
                 series=_without(own, {*named, *_shared(own)}),
-                columns=tuple(_in(each, self._named(own[0])) for each in self.columns),
+                columns=tuple(_in(each, self.labels_of(own[0])) for each in self.columns),
             )
             for name, own in found.items()
         }
@@ -265,21 +265,14 @@ class Picture:
     def label(self, series: Series, at: int) -> str:
         """One label of a series as people say it, with its unit; empty where it has none."""
         column = [each for each in self.columns if each.role == "label"][at]
-        unit = column.unit_of(self._named(series).get(MEASURED[0]))
+        unit = column.unit_of(self.labels_of(series).get(MEASURED[0]))
         return shown(column.name, series.labels[at] or "", unit)
 
     def called(self, series: Series) -> str:
         """Name of a series as people say it: `median` for the quantile 0.5, `10 %` for 0.1."""
-        named = [
-            (name, text) for name, text in zip(self.labels, series.labels, strict=False) if text
-        ]
-        places = [at for at, text in enumerate(series.labels) if text]
         if any(each.chart == "choices" for each in self.columns) and len(self.series) == 1:
             return "chosen"
-        found = [self.label(series, at) for at in places]
-        if ("statistic", "count") in named and len(named) > 1:
-            found.pop(named.index(("statistic", "count")))
-        return " · ".join(found) or "value"
+        return row_name(self.labels_of(series), self.columns)
 
     def only(self, names: Sequence[str]) -> Picture:
         """A chart with some of its series."""
@@ -325,6 +318,19 @@ def shown(label: str, text: str, unit: str = "") -> str:
     except ValueError:
         return text
     return text if share is None else "median" if share == 0.5 else f"{100 * share:.3g} %"
+
+
+def row_name(labels: Mapping[str, str | None], columns: Iterable[Column] = ()) -> str:
+    """Name of a row as people say it; columns say in which units labels are.
+
+    >>> row_name({"measure": "flights", "statistic": "count", "airport": "JFK", "cell": None})
+    'flights · JFK'
+    """
+    units = {each.name: each.unit_of(labels.get(MEASURED[0])) for each in columns}
+    named = [(name, text) for name, text in labels.items() if text]
+    if ("statistic", "count") in named and len(named) > 1:
+        named.remove(("statistic", "count"))
+    return " · ".join(shown(name, text, units.get(name, "")) for name, text in named) or "value"
 
 
 def _known(values: Numbers) -> Iterator[float]:

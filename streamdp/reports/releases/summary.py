@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -13,11 +12,12 @@ from streamdp.reports.guarantee.budget import budgets
 from streamdp.reports.guarantee.outlook import in_words as lasting
 from streamdp.reports.guarantee.plain import NOT_PROMISED, guessed_right, one_and_all, row_of
 from streamdp.reports.guarantee.statement import life_of
-from streamdp.reports.releases.changes import FEWEST, Comparison, PeriodRow, called, several
+from streamdp.reports.releases.averages import chosen
+from streamdp.reports.releases.changes import FEWEST, Comparison, PeriodRow, several
 from streamdp.reports.releases.headline import Headline, headline
 from streamdp.reports.releases.periods import in_words
 from streamdp.reports.releases.sentences import amounts, change_said
-from streamdp.reports.releases.series import Picture, text_of
+from streamdp.reports.releases.series import Picture, row_name, text_of
 from streamdp.store.ledger.ledger import declaration_of
 from streamdp.types import Release
 
@@ -207,8 +207,8 @@ def _choices(whole: Picture, title: str) -> str:
     names = [each.name for each in whole.columns if each.chart == "choices"]
     if not names or not whole.series:
         return ""
-    found = Counter(str(each) for each in whole.series[0].cells if each is not None)
-    first, *rest = [f"{choice} in {count}" for choice, count in found.most_common(3)] or ["none"]
+    often = chosen(whole).most_common(3)
+    first, *rest = [f"{choice} in {count}" for choice, count in often] or ["none"]
     said = f"{_capital(title)}: the {' and '.join(names)} that was chosen most often is {first}"
     then = f", then {', '.join(rest)}" if rest else ""
     return f"{said} of {_many(len(whole.batches), 'batch')}{then}."
@@ -254,7 +254,7 @@ def _measures(rows: Sequence[PeriodRow], by: tuple[str, ...]) -> list[PeriodRow]
 
 def _without(row: PeriodRow, by: tuple[str, ...]) -> str:
     """What a row measures, as people say it, without its group."""
-    return called({name: text for name, text in row.labels.items() if name not in by}, ())
+    return row_name({name: text for name, text in row.labels.items() if name not in by})
 
 
 def _changed(compared: Comparison | None, unit: str, by: tuple[str, ...]) -> Iterator[str]:
