@@ -208,11 +208,10 @@ def _undelivered(database: Database, pager: str, told: Collection[Alert]) -> Ite
 
     One that is told is not told anew because it refuses for another reason by now.
     """
-    known = {each.about: each for each in told if each.event == "undelivered"}
     refusing = refusing_sinks(database, AN_HOUR_OF_ATTEMPTS, pager)
     for sink, reason in sorted(refusing.items()):
         why = f"{reason}; it has taken nothing for an hour, and is tried again"
-        yield known.get(sink, Alert("undelivered", sink, "", why))
+        yield watch.as_told(Alert("undelivered", sink, "", why), told)
 
 
 def _clock(configuration: Configuration, database: Database, now: int) -> Iterator[Alert]:

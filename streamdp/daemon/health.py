@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from streamdp.config import Configuration, next_times
 from streamdp.store.problems import Problem
 from streamdp.store.pulse import LATE_AFTER, MOST, SLOW_AFTER, Asking, Pulse
-from streamdp.store.reading.watch import Alert
+from streamdp.store.reading.watch import Alert, as_told
 
 if TYPE_CHECKING:
     from streamdp.daemon.rounds import Rounds
@@ -88,15 +88,12 @@ def late_alerts(
     One that is told is not told anew because another job's question is under way by now, unless
     that question hangs.
     """
-    known = {each.about: each for each in told if each.event == "late"}
     for job in pulse.late:
         source = configuration.source_of_task(job)
         hangs = any(each.source == source and each.state == "hung" for each in pulse.asking)
-        if job in known and not hangs:
-            yield known[job]
-            continue
         reason = pulse.why_late(job, source)
-        yield Alert("late", job, "", f"{reason}; it has missed a turn of its schedule")
+        alert = Alert("late", job, "", f"{reason}; it has missed a turn of its schedule")
+        yield alert if hangs else as_told(alert, told)
 
 
 def notify(word: str) -> None:

@@ -48,6 +48,15 @@ class Alert:
     reason: str
 
 
+def as_told(alert: Alert, told: Collection[Alert]) -> Alert:
+    """The alert of the same subject that was told and still holds, or itself if there is none.
+
+    Another reason alone then tells nothing anew.
+    """
+    subject = (alert.event, alert.about, alert.batch)
+    return next((each for each in told if (each.event, each.about, each.batch) == subject), alert)
+
+
 def open_alerts(database: Database) -> set[Alert]:
     """Conditions that were told and still hold."""
     rows = database.execute("SELECT event, about, batch, reason FROM alert WHERE over_at IS NULL")
