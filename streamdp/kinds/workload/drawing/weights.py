@@ -114,11 +114,6 @@ class PrivateWeights:
         else:
             rounds = self._rounds(turning=True)
             turned = self._rounds(cold=True) if rounds > 1 else 0
-        blind = (
-            self.choose == "auto"
-            and not cold
-            and is_blind(self.amount, self.expected_rows, self.relation, self.loss)
-        )
         return Design(
             self.amount,
             rounds,
@@ -127,13 +122,19 @@ class PrivateWeights:
             self.tolerance,
             self.loss,
             turned,
-            blind,
+            self._is_blind and not cold,
         )
 
     @property
     def _looks(self) -> bool:
         """Whether rounds may choose by a look at the batch."""
         return self.choose in ("auto", "private")
+
+    @property
+    def _is_blind(self) -> bool:
+        """Whether rounds of `auto` choose without the batch where the past foretells it."""
+        about = self.amount, self.expected_rows, self.relation, self.loss
+        return self.choose == "auto" and is_blind(*about)
 
     def _rounds(self, *, cold: bool = False, turning: bool = False) -> int:
         items = len(self.workload.items)
@@ -153,8 +154,7 @@ class PrivateWeights:
 
     def fitting(self, memory: Memory) -> Fitting:
         """Fits batches around a memory, as releases do."""
-        blind = self.choose == "public" or self._design(cold=False).blind
-        return Fitting(self.workload, memory, blind)
+        return Fitting(self.workload, memory, self.choose == "public" or self._is_blind)
 
     def draw(
         self, design: Design, memory: Memory, counts: Sequence[IntArray], entropy: Entropy
