@@ -15,7 +15,6 @@ TRIPS names them.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -27,25 +26,15 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from streamdp.kinds.spec import BuildContext
-from streamdp.kinds.statistics.build import build
-from streamdp.kinds.statistics.section import StatisticsSection
-from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
-from streamdp.types import (
-    Batch,
-    BoolArray,
-    CompoundAnswer,
-    CompoundQuery,
-    FloatArray,
-    Sums,
-    TableCounts,
-)
+from streamdp.privacy.price import Price
+from streamdp.types import BoolArray, FloatArray
 from tests.benchmarks.calibration_kinds import counts as of_counts
+from tests.benchmarks.calibration_kinds import statistics as of_statistics
 from tests.benchmarks.calibration_kinds import values as of_values
 from tests.benchmarks.flights import PATH
 from tests.benchmarks.peers.averages import simple
 from tests.benchmarks.report import Row, main
-from tests.benchmarks.statistics import COUNTS, DAY, LATE, START, counts_by_day
+from tests.benchmarks.statistics import COUNTS, LATE, counts_by_day
 
 HELD_BACK_SEED = 40_000
 """Draws what is held back; chosen before any of it was looked at."""
@@ -223,63 +212,18 @@ def released(stream: Stream, seed: int, days: int | None) -> tuple[FloatArray, F
 
     The production kind as a configuration builds it, with chance that can be repeated.
     """
-    records = stream.records()[:days]
-    measure, groups = {"histogram": "x", "values": _names(records)}, 0
-    if stream.moment is not None:
-        measure, groups = {stream.moment: "x"} | stream.measure, len(records[0])
-    section: dict[str, Any] = {"kind": "statistics", "source": "s", "measures": {"n": measure}}
-    section |= {"epsilon": Fraction(stream.epsilon)}
-    if groups > 1:
-        section |= {"by": ["g"], "groups": [[str(each)] for each in range(groups)]}
-    context = BuildContext("add-remove", 1, 1, "duckdb", None)  # type: ignore[arg-type]
-    kind = build(StatisticsSection.model_validate(section), context)
-    grid: Any = getattr(kind.measures[0], "grid", None)
+    records, price = stream.records()[:days], Price(Fraction(stream.epsilon))
+    if stream.moment is None:
+        about = of_statistics.counted(records, price)
+    else:
+        about = of_statistics.measured(records, stream.moment, stream.measure, price)
     names = ("value", "lower", "upper", "smoothed", "smoothed_lower", "smoothed_upper")
     chance = f"{stream.name} {stream.moment} {stream.epsilon} {seed}"
-    state, entropy, found, truth = kind.init(), PublicEntropy(chance), [], []
-    for day, batch in enumerate(records):
-        plan = kind.plan(state, Batch("s", str(day), START + day * DAY, START + (day + 1) * DAY))
-        assert isinstance(plan.query, CompoundQuery)
-        if stream.moment is None:
-            true = batch
-            table = TableCounts((np.asarray(batch, dtype=np.int64),))
-            answer: Any = CompoundAnswer((table,))
-        else:
-            step = float(grid.resolution)
-            cells = [np.clip(np.floor(each / step + 0.5), grid.lower, grid.upper) for each in batch]
-            answers = [_answer(plan.query, each, step) for each in cells]
-            answer = answers if groups > 1 else answers[0]
-            true = [_moment(stream.moment, each * step) for each in cells]
-        truth.append(true)
-        drawn = kind.draw(plan, answer, entropy)
-        state = json.loads(json.dumps(kind.learn(state, plan, drawn)))
-        published = kind.publish(state, drawn).rows
-        found.append([[float(each[name] or 0) for each in published] for name in names])
-    return np.array(found).transpose(1, 0, 2), np.array(truth, dtype=np.float64)
-
-
-def _names(records: FloatArray) -> list[str]:
-    return [str(each) for each in range(len(records[0]))]
-
-
-def _moment(moment: str, values: FloatArray) -> float:
-    if not len(values):
-        return 0.0 if moment == "sum" else float("nan")
-    found = {"sum": values.sum(), "mean": values.mean(), "variance": values.var()}
-    return float(found[moment])
-
-
-def _answer(query: CompoundQuery, cells: FloatArray, step: float) -> CompoundAnswer:
-    """What a backend would answer about one group."""
-    table, *sums = query.parts
-    (axis,) = table.dimensions  # type: ignore[union-attr]
-    places = np.searchsorted(np.array(axis.cuts), cells * step, side="right")
-    parts: list[Any] = [TableCounts((np.bincount(places, minlength=axis.size).astype(np.int64),))]
-    for part in sums:
-        (term,) = part.terms  # type: ignore[union-attr]
-        found = np.clip(cells, term.grid.lower, term.grid.upper) - term.centre
-        parts.append(Sums((int((found**2 if term.square else found).sum()),)))
-    return CompoundAnswer(tuple(parts))
+    found = [
+        [[float(row[name] or 0) for row in rows] for name in names]
+        for rows in of_statistics.released(about, chance)
+    ]
+    return np.array(found).transpose(1, 0, 2), about.truth
 
 
 def _guess(location: int, scale: int) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from streamdp.privacy.price import Price
 from streamdp.types import Batch, CompoundAnswer, CompoundQuery, FloatArray, Sums, TableCounts
 from tests.benchmarks.calibration_kinds.counts import CountStream
 from tests.benchmarks.calibration_kinds.intervals import Intervals
-from tests.benchmarks.calibration_kinds.values import ValueStream
+from tests.benchmarks.calibration_kinds.values import Values, ValueStream
 from tests.benchmarks.report import Row
 
 DAY = 86_400
@@ -32,32 +33,40 @@ REASONS = {
 Answer = Callable[[CompoundQuery, int], CompoundAnswer | tuple[CompoundAnswer, ...]]
 
 
-def of_counts(
-    stream: CountStream, price: Price, days: int | None = None, rows: int = 1
-) -> Iterator[Row]:
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A kind as a configuration builds it, what a backend answers it, and what is true.
+
+    Args:
+        kind: Of one measure.
+        answer: To a query about a day.
+        truth: Shape (days, series); not a number where nothing is true.
+        least: Step of the values.
+    """
+
+    kind: Statistics
+    answer: Answer
+    truth: FloatArray
+    least: float
+
+
+def counted(counts: FloatArray, price: Price, rows: int = 1) -> Stream:
     """Rows of a histogram; of a count, where there is one series."""
-    counts = stream.counts()[:days]
     names = [str(each) for each in range(counts.shape[1])]
     kind = _kind({"histogram": "x", "values": names}, price, rows=rows)
 
     def answer(_: CompoundQuery, day: int) -> CompoundAnswer:
         return CompoundAnswer((TableCounts((counts[day].astype(np.int64),)),))
 
-    about = _about(
-        "statistics, count" + _units(rows), stream.name, float(counts.sum(axis=1).mean()), price
-    )
-    yield from _measured(about, kind, answer, counts, 1.0)
+    return Stream(kind, answer, counts, 1.0)
 
 
-def of_moment(
-    stream: ValueStream, moment: str, price: Price, days: int | None = None, rows: int = 1
-) -> Iterator[Row]:
+def measured(
+    values: Values, moment: str, measure: dict[str, Any], price: Price, rows: int = 1
+) -> Stream:
     """Rows of a sum, a mean or a variance, by group where there are some."""
-    values = stream.values()[:days]
     groups = len(values[0])
-    kind = _kind(
-        {moment: "x"} | stream.measure, price, groups=groups if groups > 1 else 0, rows=rows
-    )
+    kind = _kind({moment: "x"} | measure, price, groups=groups if groups > 1 else 0, rows=rows)
     grid = kind.measures[0].grid  # type: ignore[attr-defined]
     step = float(grid.resolution)
 
@@ -69,9 +78,28 @@ def of_moment(
         return each if groups > 1 else each[0]
 
     truth = np.array([[_moment(moment, cells(found) * step) for found in day] for day in values])
+    return Stream(kind, answer, truth, step)
+
+
+def of_counts(
+    stream: CountStream, price: Price, days: int | None = None, rows: int = 1
+) -> Iterator[Row]:
+    """How often intervals of counts hold."""
+    counts = stream.counts()[:days]
+    about = _about(
+        "statistics, count" + _units(rows), stream.name, float(counts.sum(axis=1).mean()), price
+    )
+    yield from _intervals(about, counted(counts, price, rows))
+
+
+def of_moment(
+    stream: ValueStream, moment: str, price: Price, days: int | None = None, rows: int = 1
+) -> Iterator[Row]:
+    """How often intervals of a sum, a mean or a variance hold."""
+    values = stream.values()[:days]
     mean = float(np.mean([sum(map(len, day)) for day in values]))
     about = _about(f"statistics, {moment}" + _units(rows), stream.name, mean, price)
-    yield from _measured(about, kind, answer, truth, step)
+    yield from _intervals(about, measured(values, moment, stream.measure, price, rows))
 
 
 def _moment(moment: str, values: FloatArray) -> float:
@@ -94,27 +122,27 @@ def _of_group(query: CompoundQuery, cells: FloatArray, step: float) -> CompoundA
     return CompoundAnswer(tuple(parts))
 
 
-def _measured(
-    about: dict[str, Any], kind: Statistics, answer: Answer, truth: FloatArray, least: float
-) -> Iterator[Row]:
-    rows = list(_released(kind, answer, len(truth), str(about)))
-    known = np.isfinite(truth)
+def _intervals(about: dict[str, Any], stream: Stream) -> Iterator[Row]:
+    rows = list(released(stream, f"calibration {about}"))
+    known = np.isfinite(stream.truth)
     for point, (lower, upper) in COLUMNS.items():
         names = (point, lower, upper)
         ends = (np.array([[row[name] for row in each] for each in rows]) for name in names)
         points, lowers, uppers = (np.where(known, each, 0.0) for each in ends)
-        level = next(each.level for each in kind.columns if each.name == lower)
-        intervals = Intervals(np.where(known, truth, 0.0), points, lowers, uppers, least)
+        level = next(each.level for each in stream.kind.columns if each.name == lower)
+        truth = np.where(known, stream.truth, 0.0)
+        intervals = Intervals(truth, points, lowers, uppers, stream.least)
         yield intervals.row(about, point, level, REASONS[point])
 
 
-def _released(kind: Statistics, answer: Answer, days: int, name: str) -> Iterator[Sequence[Any]]:
-    """Rows of each release, learning as production does."""
-    state, entropy = kind.init(), PublicEntropy(f"calibration {name}")
-    for day in range(days):
+def released(stream: Stream, chance: str) -> Iterator[Sequence[Any]]:
+    """Rows of each release, learning as production does, with chance that can be repeated."""
+    kind, entropy = stream.kind, PublicEntropy(chance)
+    state = kind.init()
+    for day in range(len(stream.truth)):
         plan = kind.plan(state, Batch("s", str(day), START + day * DAY, START + (day + 1) * DAY))
         assert isinstance(plan.query, CompoundQuery)
-        drawn = kind.draw(plan, answer(plan.query, day), entropy)
+        drawn = kind.draw(plan, stream.answer(plan.query, day), entropy)
         state = json.loads(json.dumps(kind.learn(state, plan, drawn)))
         yield kind.publish(state, drawn).rows
 
