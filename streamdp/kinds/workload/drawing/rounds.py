@@ -99,10 +99,10 @@ def rounds_for(
         turning: Whether there may be more once the first shows that nothing repeats.
         loss: The measure of the price.
     """
+    strength = max(_strength(amount, rows, relation, loss), 1.0)
     if loss == "rho":
-        return _gaussian_rounds(amount, rows, relation, items, cold=cold)
-    strength = max(float(amount) * rows / (1.0 if relation == "add-remove" else 2.0), 1.0)
-    if cold:
+        rounds = _gaussian_rounds(strength, cold=cold)
+    elif cold:
         rounds = round(2.2 + 1.25 * math.log10(strength / 92.0))
     else:
         rounds = math.floor(2.0 + 2.0 * math.log10(strength / 281.0))
@@ -119,23 +119,22 @@ def is_blind(amount: Fraction, rows: int, relation: Relation, loss: Measure = "e
         relation: Substituted records need twice the noise.
         loss: The measure of the price.
     """
-    halved = float(amount) / (1.0 if relation == "add-remove" else 2.0)
-    if loss == "rho":
-        return math.sqrt(halved) * rows >= GAUSSIAN_BLIND
-    return halved * rows >= BLIND
+    least = GAUSSIAN_BLIND if loss == "rho" else BLIND
+    return _strength(amount, rows, relation, loss) >= least
 
 
-def _gaussian_rounds(
-    rho: Fraction, rows: int, relation: Relation, items: int, *, cold: bool
-) -> int:
+def _strength(amount: Fraction, rows: int, relation: Relation, loss: Measure) -> float:
+    """Epsilon·rows, or √rho·rows, at half of the price where records are substituted."""
+    price = float(amount) / (1.0 if relation == "add-remove" else 2.0)
+    return (math.sqrt(price) if loss == "rho" else price) * rows
+
+
+def _gaussian_rounds(strength: float, *, cold: bool) -> int:
     """Number of rounds at a price in rho: noise grows with their root alone, so there are more.
 
     By √rho·rows: with a memory 1 below 36, 2, 3 from 115, 4 from 364; without one 3 at 32, 5 at
     122, 6 at 411.
     """
-    strength = max(math.sqrt(float(rho) / (1.0 if relation == "add-remove" else 2.0)) * rows, 1.0)
     if cold:
-        rounds = round(3.0 + 2.7 * math.log10(strength / 32.0))
-    else:
-        rounds = math.floor(3.0 + 2.0 * math.log10(strength / 115.0))
-    return min(max(rounds, 1), items)
+        return round(3.0 + 2.7 * math.log10(strength / 32.0))
+    return math.floor(3.0 + 2.0 * math.log10(strength / 115.0))
