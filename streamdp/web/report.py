@@ -164,7 +164,7 @@ def as_markdown(digest: Digest, now: int, shown: list[tuple[str, str]]) -> str:
     unit = f" in {_text(digest.picture.unit)}" if digest.picture.unit else ""
     if rows:
         table = [[_flat(cell) for cell in row] for row in rows]
-        lines += ["", f"## {_text(words.title[:1].upper() + words.title[1:])}{unit}", ""]
+        lines += ["", f"## {_text(words.heading)}{unit}", ""]
         lines += _table(head, table)
     lines += ["", f"## Batches{unit}"]
     for head, rows in _batches(digest):

@@ -40,20 +40,20 @@ def change_said(
         differ: Probability that the records differ; None where it is not measured.
         rose: Probability that what makes the records rose. With it how sure the change is follows.
     """
-    how_sure = "" if differ is None or rose is None else f"; {sureness(differ, rose)}"
+    sure = doubt = ""
+    if differ is not None and rose is not None:
+        sure, doubt = f"; {sureness(differ, rose)}", f"; {_in_doubt(differ)}"
     if lower <= 0 <= upper:
         _, less, more = amounts(change, lower, upper)
-        said = f"{name}: no sure change, {counted(less.lstrip('-'), unit)} less to {more} more"
-        return said + (how_sure and f"; {_in_doubt(differ or 0.0)}")
+        least = counted(less.lstrip("-"), unit)
+        return f"{name}: no sure change, {least} less to {more} more{doubt}"
     up = lower > 0
     low, high = (lower, upper) if up else (-upper, -lower)
     by, least, most = amounts(abs(change), low, high)
     if differ is not None and differ < SURE:
-        said = (
-            f"{name}: no sure change, {least} to {counted(most, unit)} {'more' if up else 'less'}"
-        )
-        return said + (how_sure and f"; {_in_doubt(differ)}")
-    return f"{name} {'rose' if up else 'fell'} by {counted(by, unit)} ({least} to {most}){how_sure}"
+        way = "more" if up else "less"
+        return f"{name}: no sure change, {least} to {counted(most, unit)} {way}{doubt}"
+    return f"{name} {'rose' if up else 'fell'} by {counted(by, unit)} ({least} to {most}){sure}"
 
 
 def counted(number: str, unit: str) -> str:

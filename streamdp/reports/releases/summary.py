@@ -91,6 +91,11 @@ class Summary:
     cost: str
     showing: tuple[str, ...]
 
+    @property
+    def heading(self) -> str:
+        """The title with a capital letter."""
+        return _capital(self.title)
+
 
 def summary(
     configuration: Configuration,
