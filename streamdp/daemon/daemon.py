@@ -14,6 +14,7 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -33,7 +34,7 @@ from streamdp.errors import (
 )
 from streamdp.log.setup import counts
 from streamdp.store.problems import problems
-from streamdp.store.pulse import Pulse, PulseFile
+from streamdp.store.pulse import MOST, Pulse, PulseFile
 from streamdp.types import Clock, Entropy, Log
 
 if TYPE_CHECKING:
@@ -211,7 +212,7 @@ class Daemon:
             store,
             rounds.finished_at,
             asking,
-            late,
+            dict(islice(late.items(), MOST)),  # the others are told once these are over
             None if copying is None else copying.newest,
             "" if copying is None else copying.failed,
             self._refused,

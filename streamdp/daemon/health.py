@@ -49,7 +49,10 @@ def asking_of(rounds: Rounds, clock: Clock) -> tuple[Asking, ...]:
 def late_jobs(
     configuration: Configuration, unserved: Mapping[str, int], now: int
 ) -> dict[str, int]:
-    """Jobs that woke and have not had their turn by their next time, and since when they wait."""
+    """Jobs that woke and have not had their turn by their next time, and since when they wait.
+
+    Those that wait longest come first.
+    """
     found: dict[str, int] = {}
     for name, woke in unserved.items():
         if name not in configuration.tasks() or now - woke < LATE_AFTER:
@@ -57,7 +60,7 @@ def late_jobs(
         again = next(iter(next_times(configuration.schedule_of(name), woke, 1)), None)
         if again is not None and again <= now:
             found[name] = woke - woke % MINUTE
-    return dict(sorted(found.items(), key=lambda each: each[1])[:MOST])
+    return dict(sorted(found.items(), key=lambda each: each[1]))
 
 
 def told_as_failing(

@@ -145,6 +145,25 @@ def test_the_pulse_has_no_late_job_whose_source_is_told_as_locked(
     assert daemon._pulse_of(running, rounds).late == {}  # type: ignore[arg-type]
 
 
+def test_jobs_that_are_told_otherwise_take_no_place_among_the_late(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of more late jobs than a pulse has room for, those behind a locked server go first."""
+    configuration = load(home / "config.yaml")
+    daemon = Daemon(
+        home / "config.yaml", configuration, ReplayedEntropy(), Real(), lambda _: EventLog()
+    )
+    (tmp_path / "world").mkdir()
+    running = SimpleNamespace(store=World(tmp_path / "world").store, copying=None)
+    rounds = SimpleNamespace(busy=list, unserved=dict, failure="", finished_at=None)
+    monkeypatch.setattr("streamdp.daemon.daemon.MOST", 2)
+    monkeypatch.setattr(
+        "streamdp.daemon.daemon.late_jobs", lambda *_: {"locked": 1, "a": 2, "b": 3, "c": 4}
+    )
+    monkeypatch.setattr("streamdp.daemon.daemon.told_as_failing", lambda *_: {"locked"})
+    assert daemon._pulse_of(running, rounds).late == {"a": 2, "b": 3}  # type: ignore[arg-type]
+
+
 def test_a_full_volume_is_told_past_the_outbox(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The heart still beats; each reason goes to the sink once, and the pulse says why."""
     text = (home / "config.yaml").read_text().replace("\nsinks:\n", f"\nsinks:\n{PAGER}")
