@@ -1,4 +1,4 @@
-"""Which real files a path or pattern names: resolved once, here, for budgets and engines alike.
+"""Which real files a path or pattern names, whether two name one, and which format they have.
 
 Engines expand patterns in ways of their own: one takes hidden files, another a backslash for a
 slash, a third braces. So no engine is handed a pattern: it gets the files that are found here.
@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import difflib
 import errno
+import fnmatch
 import glob
 import os
 import stat
@@ -20,7 +21,8 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
-from streamdp.types import UNREADABLE, File
+from streamdp.objects.address import is_address, parsed
+from streamdp.types import UNREADABLE, File, Format
 
 _AT_FDCWD, _BASIC_AND_BIRTH, _BIRTH = -100, 0xFFF, 0x800
 _MASK_AT, _BIRTH_AT = 0, 80
@@ -186,3 +188,76 @@ def _statx() -> ctypes._NamedFuncPointer | None:
     if not sys.platform.startswith("linux"):
         return None
     return getattr(ctypes.CDLL(None), "statx", None)
+
+
+_ENDINGS: dict[str, Format] = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+}
+
+
+def file_format(path: str) -> Format | None:
+    """Format by the ending of a name, compressed or not.
+
+    >>> file_format("data/*.csv.gz"), file_format("data/flights")
+    ('csv', None)
+    """
+    stem, ending = os.path.splitext(path)
+    if ending in (".gz", ".zst"):
+        ending = os.path.splitext(stem)[1]
+    return _ENDINGS.get(ending)
+
+
+def format_of(path: str, said: Format | None = None) -> Format:
+    """Format of files: what was said, else what their name says, else Parquet."""
+    return said or file_format(path) or "parquet"
+
+
+DEMO = "demo:"
+"""Prefix of a source path that names a file shipped with the package."""
+
+Ids = Callable[[str], frozenset[str]]
+"""Files that are there under a path or pattern; who compares many of them looks at each once."""
+
+
+def real(path: str) -> str:
+    """A path without links, or an address in its one form: what two places are compared by."""
+    return str(parsed(path)) if is_address(path) else os.path.realpath(path)
+
+
+def file_ids(path: str) -> frozenset[str]:
+    """Identities of the files, whatever their names."""
+    return frozenset(file.id for file in resolve(path))
+
+
+def overlap(one: str, other: str, ids: Ids = file_ids) -> bool:
+    """Whether two paths can name one file: equal, one within the other's pattern, or both there.
+
+    Files that are there are told by what they are: a link, a hard link or a second mount is no
+    other file. Files that come later are told when they come (`store.ledger.origins`).
+    """
+    if one == other or fnmatch.fnmatch(one, other) or fnmatch.fnmatch(other, one):
+        return True
+    return not ids(one).isdisjoint(ids(other))
+
+
+def same_records(one: str, other: str, ids: Ids = file_ids) -> bool:
+    """Whether two places, files or `database#table`, can hold the same records.
+
+    A table without its schema may be that of any schema.
+
+    >>> same_records("wh.duckdb#rides", "wh.duckdb#main.rides"), same_records("a#s.t", "a#u.t")
+    (True, False)
+    """
+    if overlap(one, other, ids):
+        return True
+    (place, _, table), (other_place, _, other_table) = one.rpartition("#"), other.rpartition("#")
+    if not (place and other_place and overlap(place, other_place, ids)):
+        return False
+    parts = zip(reversed(table.split(".")), reversed(other_table.split(".")), strict=False)
+    return all(part == other_part for part, other_part in parts)

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 
 from streamdp.answers.closed import RollupTerms
 from streamdp.backends.public import PublicFiles
-from streamdp.config.base.dialects import Dialect
-from streamdp.config.base.releases import ReleaseSection
 from streamdp.config.model import Configuration
 from streamdp.engine.attempts import Task
 from streamdp.engine.gate import Gate
@@ -24,7 +22,9 @@ from streamdp.gates.configured import thresholding_gate
 from streamdp.gates.section import Gate as GateSection
 from streamdp.kinds import configured
 from streamdp.kinds.charging import UnitCharging
+from streamdp.kinds.section import ReleaseSection
 from streamdp.kinds.spec import BuildContext
+from streamdp.sections.dialects import Dialect
 from streamdp.sinks.section import SinkContext, StoreAccess
 from streamdp.sources.section import overlap
 from streamdp.types import Backend, Clock, Entropy, Log, Neighbours, ReleaseKind, Sink

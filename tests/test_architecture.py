@@ -15,57 +15,68 @@ BELOW = {
     "errors": set(),
     "database": set(),
     "disk": set(),
-    "files": {"types"},
+    "files": {"types", "objects"},
     "objects": {"types", "errors"},
     "lakes": {"types", "errors", "files", "extras"},
     "text": set(),
     "registry": {"errors"},
     "extras": {"errors"},
     "zones": set(),
-    "privacy": {"types", "errors", "config"},
+    "sections": {"types", "errors", "text", "zones", "disk", "privacy"},
+    "privacy": {"types", "errors", "sections", "kinds"},
     "priors": {"types", "errors", "privacy"},
     "mechanisms": {"types", "errors", "privacy", "priors"},
     "learning": {"types", "errors", "privacy", "priors", "mechanisms"},
     "kinds": {
-        *("types", "errors", "privacy", "priors", "mechanisms", "learning", "config", "registry"),
+        *("types", "errors", "privacy", "priors", "mechanisms", "learning", "sections"),
+        *("registry", "files", "gates"),
     },
-    "gates": {"types", "errors", "privacy", "priors", "mechanisms", "config", "registry", "kinds"},
+    "gates": {
+        *("types", "errors", "privacy", "priors", "mechanisms", "sections", "registry", "kinds"),
+    },
     "answers": {"types", "errors", "privacy", "mechanisms", "zones"},
     "simulation": {
         *("types", "errors", "privacy", "priors", "mechanisms", "learning", "kinds", "gates"),
     },
     "backends": {
-        *("types", "errors", "files", "objects", "lakes", "zones", "config", "registry", "extras"),
+        *(
+            "types",
+            "errors",
+            "files",
+            "objects",
+            "lakes",
+            "zones",
+            "sections",
+            "registry",
+            "extras",
+        ),
     },
     "sources": {
-        *("types", "errors", "files", "objects", "lakes", "zones", "config", "backends"),
+        *("types", "errors", "files", "objects", "lakes", "zones", "sections", "backends"),
     },
     "sinks": {
-        *("types", "errors", "database", "disk", "privacy", "text", "objects", "config"),
+        *("types", "errors", "database", "disk", "privacy", "text", "objects", "sections"),
         *("registry", "extras"),
     },
-    "store": {"types", "errors", "database", "disk", "privacy", "config", "objects", "__init__"},
-    "log": {"types", "errors", "disk", "text", "config"},
+    "store": {"types", "errors", "database", "disk", "privacy", "sections", "objects", "__init__"},
+    "log": {"types", "errors", "disk", "text", "sections"},
     "engine": {"types", "errors", "text", "answers"},
     "config": {
-        "disk",
-        "types",
-        "errors",
-        "privacy",
-        "files",
-        "objects",
-        "lakes",
-        "kinds",
-        "gates",
-        "sinks",
-        "sources",
-        "store",
-        "log",
-        "zones",
-        "text",
+        *("disk", "types", "errors", "privacy", "files", "objects", "sections", "kinds", "gates"),
+        *("sinks", "sources", "store", "log", "text"),
     },
     "reports": {
-        *("types", "errors", "database", "privacy", "store", "config", "files", "objects"),
+        *(
+            "types",
+            "errors",
+            "database",
+            "privacy",
+            "store",
+            "config",
+            "sections",
+            "files",
+            "objects",
+        ),
         *("zones", "text", "sources", "answers", "__init__"),
     },
     "web": {
@@ -76,6 +87,7 @@ BELOW = {
         "privacy",
         "store",
         "config",
+        "sections",
         "reports",
         "sinks",
         "log",
@@ -83,7 +95,18 @@ BELOW = {
     },
     "demo": set(),
     "library": {
-        *("types", "errors", "text", "privacy", "store", "sinks", "engine", "config", "wiring"),
+        *(
+            "types",
+            "errors",
+            "text",
+            "privacy",
+            "store",
+            "sinks",
+            "engine",
+            "config",
+            "sections",
+            "wiring",
+        ),
         *("database", "reports", "answers", "backends", "kinds"),
     },
 }
@@ -245,27 +268,3 @@ def test_no_other_room_knows_the_name_of_a_kind() -> None:
     """What is done to releases follows from their section, columns, accuracy and study."""
     for path in (path for path in MODULES if room(path) not in KNOW_KINDS):
         assert not names_in(path) & set(registry.OWN), path
-
-
-BETWEEN = {"privacy", "kinds", "gates", "sinks", "sources", "backends", "store", "log"}
-BASE = ROOT / "config" / "base"
-"""What sections of kinds and gates are made of; the rest of `config` stands above them."""
-
-
-def config_parts(path: Path) -> set[str]:
-    """The folders and modules of `config` that a module imports."""
-    names = (name.split(".") for name in imports(path))
-    return {name[2] for name in names if name[:2] == ["streamdp", "config"] and len(name) > 2}
-
-
-def test_adapters_kinds_and_gates_stand_between_two_halves_of_config() -> None:
-    """They use what sections are made of; what reads a file and checks the whole uses them."""
-    for path in (path for path in MODULES if room(path) in BETWEEN):
-        assert config_parts(path) <= {"base"}, path
-
-
-def test_what_sections_are_made_of_knows_no_kind() -> None:
-    """So there is no cycle between configuration and kinds."""
-    for path in BASE.glob("*.py"):
-        assert "kinds" not in rooms_imported(path), path
-        assert config_parts(path) <= {"base"}, path

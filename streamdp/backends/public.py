@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from streamdp.backends.sql.words import quoted
-from streamdp.config.base.formats import file_format, format_of
 from streamdp.errors import SourceError
+from streamdp.files import file_format, format_of
 from streamdp.types import Batch, CellCounts, CellQuery, Format
 
 

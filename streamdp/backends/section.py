@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, NoReturn
 from pydantic import Field, SecretStr
 
 from streamdp.backends.limits import Limits
-from streamdp.config.base.by_kind import ByKind
-from streamdp.config.base.dialects import Dialect
-from streamdp.config.base.refusal import refuse, refuse_password
-from streamdp.config.base.secrets import Concealed
-from streamdp.config.base.section import Section
-from streamdp.config.base.values import PositiveDuration, Size
-from streamdp.config.base.yaml import Document, Path
 from streamdp.errors import InternalError
 from streamdp.lakes.folders import LakeFormat
 from streamdp.registry import Registry, subclass_of
+from streamdp.sections.dialects import Dialect
+from streamdp.sections.document import Document, Path, refuse
+from streamdp.sections.secrets import Concealed, refuse_password
+from streamdp.sections.section import ByKind, Section
+from streamdp.sections.values import PositiveDuration, Size
 from streamdp.types import Backend, Format
 
 if TYPE_CHECKING:

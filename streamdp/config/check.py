@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from streamdp.config.base.refusal import refuse, require_known
-from streamdp.config.base.releases import CheckContext, ReleaseSection
-from streamdp.config.base.yaml import Document, Path
 from streamdp.config.model import Configuration
 from streamdp.config.outputs import check_outputs
 from streamdp.gates.check import check_gate
 from streamdp.gates.section import Gate
 from streamdp.kinds.check import problems
+from streamdp.kinds.section import CheckContext, ReleaseSection
+from streamdp.sections.document import Document, Path, refuse, require_known
 from streamdp.sources.section import check_sources
 
 

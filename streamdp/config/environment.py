@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from streamdp.config.base.yaml import Document, Path
 from streamdp.errors import ConfigurationError
+from streamdp.sections.document import Document, Path
 from streamdp.text import is_text
 from streamdp.types import Json
 

@@ -11,15 +11,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from streamdp.config.base.paths import DEMO
-from streamdp.config.base.yaml import Document, parse
 from streamdp.config.check import check
 from streamdp.config.environment import interpolate
 from streamdp.config.model import Configuration
 from streamdp.config.wording import advice, wording
 from streamdp.disk import read_text
 from streamdp.errors import ConfigurationError
+from streamdp.files import DEMO
 from streamdp.objects.address import is_address
+from streamdp.sections.document import Document, parse
 
 Absolute = Callable[[Path, str], str]
 """Makes a path absolute, from a file beside it."""

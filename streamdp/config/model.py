@@ -8,19 +8,18 @@ from typing import Annotated
 
 from pydantic import Field
 
-from streamdp.config.base.by_kind import ByKind
-from streamdp.config.base.releases import Name, ReleaseSection
-from streamdp.config.base.schedules import Schedule
-from streamdp.config.base.section import Section
 from streamdp.config.sections.alerts import Alerts
 from streamdp.config.sections.reports import ReportSection
 from streamdp.config.sections.web import Web
 from streamdp.gates.section import Gate
 from streamdp.kinds.registry import KINDS
+from streamdp.kinds.section import Name, ReleaseSection
 from streamdp.log.section import Log
 from streamdp.privacy.amounts import atto_up, nano_up
 from streamdp.privacy.filters import Caps, Measure
 from streamdp.privacy.section import Privacy
+from streamdp.sections.schedules import Schedule
+from streamdp.sections.section import ByKind, Section
 from streamdp.sinks.section import AnySink
 from streamdp.sources.section import SourceSection
 from streamdp.store.section import Backup, Store

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import SecretStr
 
-from streamdp.config.base.refusal import refuse, refuse_password
-from streamdp.config.base.yaml import Document, Path
 from streamdp.config.model import Configuration
+from streamdp.sections.document import Document, Path, refuse
+from streamdp.sections.secrets import refuse_password
 from streamdp.sinks.section import Written
 from streamdp.sources.section import SourceSection
 

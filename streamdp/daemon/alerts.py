@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 
-from streamdp.config import Configuration, next_times
+from streamdp.config import Configuration
 from streamdp.config.sections.alerts import Alerts
 from streamdp.daemon.changes import changes
 from streamdp.daemon.health import late_alerts
@@ -15,6 +15,7 @@ from streamdp.errors import StreamdpError
 from streamdp.privacy.amounts import NANO, epsilon_text
 from streamdp.reports.releases.suspicion import suspicions
 from streamdp.reports.state.next_run import clock_errors
+from streamdp.sections.schedules import next_times
 from streamdp.sources.section import Batches
 from streamdp.sources.windows import Windows
 from streamdp.store.clock_guard import known_at

@@ -7,7 +7,8 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from streamdp.config import Configuration, next_times
+from streamdp.config import Configuration
+from streamdp.sections.schedules import next_times
 from streamdp.store.problems import Problem
 from streamdp.store.pulse import LATE_AFTER, MOST, SLOW_AFTER, Asking, Pulse
 from streamdp.store.reading.watch import Alert, as_told

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from streamdp.config import Schedule, next_times
+from streamdp.sections.schedules import Schedule, next_times
 from streamdp.types import Clock
 
 STEP = 60

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from streamdp.config.base.dialects import Dialect
-from streamdp.config.base.expressions import expression
-from streamdp.config.base.refusal import refuse
-from streamdp.config.base.releases import ReleaseSection
-from streamdp.config.base.yaml import Document, Path
 from streamdp.gates.section import Gate
 from streamdp.kinds.registry import find
+from streamdp.kinds.section import ReleaseSection
+from streamdp.sections.dialects import Dialect
+from streamdp.sections.document import Document, Path, refuse
+from streamdp.sections.expressions import expression
 
 HINTS = {
     "scores": "it takes releases of kind selection",

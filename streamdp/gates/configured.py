@@ -5,18 +5,18 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, assert_never
 
-from streamdp.config.base.dialects import Dialect
-from streamdp.config.base.expressions import expression
 from streamdp.errors import ConfigurationError
 from streamdp.gates.questions.section import Asked, Tested, quantiles_of
 from streamdp.gates.section import Gate
 from streamdp.kinds.registry import spec_of
 from streamdp.kinds.spec import CountTable
+from streamdp.sections.dialects import Dialect
+from streamdp.sections.expressions import expression
 from streamdp.types import CellQuery, Grid, Neighbours, TableQuery, UnitBound, with_bound
 
 if TYPE_CHECKING:
-    from streamdp.config.base.releases import ReleaseSection
     from streamdp.gates.run import ThresholdingGate
+    from streamdp.kinds.section import ReleaseSection
     from streamdp.mechanisms.sparse_vector.thresholding import Terms, Thresholding
 
 

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from streamdp.config.base.schedules import Schedule
-from streamdp.config.base.section import Section
-from streamdp.config.base.values import PositiveDuration, PositiveRational, Rational
 from streamdp.gates.questions.section import AnyTest
 from streamdp.privacy.filters import LARGEST_PRICE
+from streamdp.sections.schedules import Schedule
+from streamdp.sections.section import Section
+from streamdp.sections.values import PositiveDuration, PositiveRational, Rational
 
 
 def _one_or_more(value: Any) -> Any:

@@ -8,7 +8,7 @@ may know its name.
   with `kind: Literal["NAME"]` and `published`, the names of its columns. Inherited and checked
   already: source, where, by, groups, epsilon, expected_rows, schedule, gate, sinks.
 * `check.py`: `check(section, context)` yields a `Problem(path, what, hint)` for what does not hang
-  together. An SQL expression goes through `config.base.expressions.expression`.
+  together. An SQL expression goes through `sections.expressions.expression`.
 * `build.py`: `build(section, context)` makes the kind. It is made for one group of records and for
   one record: draw at `context.epsilon_of_record(section)`, never at `section.epsilon`. Expressions
   are translated by `expression(text, context.dialect)`; public files are read by `context.public`.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from streamdp.config.base.releases import (
+from streamdp.kinds.registry import find
+from streamdp.kinds.section import (
     CheckContext,
     GroupsFrom,
     Problem,
     ReleaseSection,
     RowsFrom,
 )
-from streamdp.kinds.registry import find
 from streamdp.kinds.spec import KindSpec
 
 Releases = Mapping[str, ReleaseSection]

@@ -11,7 +11,7 @@ from streamdp.kinds.registry import spec_of
 from streamdp.types import ReleaseKind
 
 if TYPE_CHECKING:
-    from streamdp.config.base.releases import GroupsFrom, ReleaseSection, RowsFrom
+    from streamdp.kinds.section import GroupsFrom, ReleaseSection, RowsFrom
     from streamdp.kinds.spec import BuildContext, RowCount
     from streamdp.types import ExpectsRows, Release
 

@@ -8,7 +8,7 @@ from streamdp.errors import InternalError
 from streamdp.registry import Registry
 
 if TYPE_CHECKING:
-    from streamdp.config.base.releases import ReleaseSection
+    from streamdp.kinds.section import ReleaseSection
     from streamdp.kinds.spec import KindSpec
 
 OWN = {

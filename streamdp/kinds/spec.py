@@ -19,18 +19,18 @@ from streamdp.types import (
 )
 
 if TYPE_CHECKING:
-    from streamdp.config.base.dialects import Dialect
-    from streamdp.config.base.releases import (
+    from streamdp.kinds.rules.errors import RuleErrors
+    from streamdp.kinds.section import (
         CheckContext,
         Group,
         GroupsFrom,
         Problem,
         ReleaseSection,
     )
-    from streamdp.kinds.rules.errors import RuleErrors
     from streamdp.kinds.selection.candidates import BestScore
     from streamdp.kinds.study import Study
     from streamdp.privacy.price import Price
+    from streamdp.sections.dialects import Dialect
 
 
 class PublicData(Protocol):

@@ -22,7 +22,7 @@ from streamdp.types import (
 )
 
 if TYPE_CHECKING:
-    from streamdp.config.base.releases import ReleaseSection
+    from streamdp.kinds.section import ReleaseSection
 
 ORACLE = "oracle"
 """The variant that is shown the truth of all past batches: the floor."""

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from streamdp.config import Configuration
-from streamdp.config.base.yaml import Document, Path
 from streamdp.config.loader import validated
 from streamdp.errors import ConfigurationError
 from streamdp.privacy.section import Privacy
+from streamdp.sections.document import Document, Path
 from streamdp.types import Json
 
 NAME, SOURCE = "release", "data"

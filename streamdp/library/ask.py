@@ -10,9 +10,9 @@ import numpy as np
 from streamdp.answers.job import DAY, Answer, Group, Measured, counts_records, mean, summed
 from streamdp.answers.periods import AROUND, Period, Step, every, period
 from streamdp.answers.tables import Part
-from streamdp.config.base.axes import condition, described, labels
 from streamdp.database import Database
 from streamdp.errors import QuestionError
+from streamdp.kinds.axes import condition, described, labels
 from streamdp.library.table import Table, table_of
 from streamdp.library.threads import one_thread
 from streamdp.reports.releases.sentences import change_said

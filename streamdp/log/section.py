@@ -7,8 +7,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from streamdp.config.base.section import Section
-from streamdp.config.base.values import Size
+from streamdp.sections.section import Section
+from streamdp.sections.values import Size
 from streamdp.types import Log as Logs
 
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from streamdp.config import Configuration
-    from streamdp.config.base.releases import ReleaseSection
     from streamdp.database import Database
+    from streamdp.kinds.section import ReleaseSection
     from streamdp.planning.prices import Prices
     from streamdp.types import Batch, NewNames
 

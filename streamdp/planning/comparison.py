@@ -14,8 +14,8 @@ from pydantic import ValidationError
 
 from streamdp import wiring
 from streamdp.backends.duckdb.section import DuckDBEngine
-from streamdp.config.base.formats import file_format
 from streamdp.errors import ConfigurationError
+from streamdp.files import file_format
 from streamdp.kinds import registry
 from streamdp.kinds.charging import UnitCharging
 from streamdp.kinds.registry import spec_of
@@ -30,7 +30,7 @@ from streamdp.types import due_together, with_groups
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
-    from streamdp.config.base.releases import GroupsFrom, ReleaseSection
+    from streamdp.kinds.section import GroupsFrom, ReleaseSection
     from streamdp.sources.section import SourceSection
     from streamdp.types import Batch, Neighbours, Query, ReleaseKind
 

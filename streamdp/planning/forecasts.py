@@ -24,7 +24,7 @@ from streamdp.types import (
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
-    from streamdp.config.base.releases import ReleaseSection
+    from streamdp.kinds.section import ReleaseSection
     from streamdp.sources.section import SourceSection
 
 Past = Mapping[str, tuple[Row, ...]]

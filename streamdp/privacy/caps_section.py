@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
-from streamdp.config.base.section import Section
-from streamdp.config.base.values import PositiveDuration, PositiveRational
 from streamdp.privacy.accountants import rho_for
 from streamdp.privacy.amounts import ATTO, NANO
 from streamdp.privacy.filters import LARGEST_CAP, Caps, Limit, Measure
+from streamdp.sections.section import Section
+from streamdp.sections.values import PositiveDuration, PositiveRational
 
 _TOO_SMALL = "this cap is too small to admit anything"
 _TOO_LARGE = f"a cap is at most {LARGEST_CAP}: above that it protects nobody"

@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, model_validator
 
-from streamdp.config.base.refusal import refuse
-from streamdp.config.base.section import Section
-from streamdp.config.base.yaml import Document, Path
 from streamdp.privacy.accountants import epsilon_of_rho
 from streamdp.privacy.amounts import NANO, NO_DELTA, NO_PURE_LOSS, number_text
 from streamdp.privacy.caps_section import CapsSection
 from streamdp.privacy.filters import LARGEST_PRICE, NO_DELTA_LIMIT, Measure
 from streamdp.privacy.price import LEAST
+from streamdp.sections.document import Document, Path, refuse
+from streamdp.sections.section import Section
 from streamdp.types import MOST_ROWS_PER_UNIT, UnitBound
 
 if TYPE_CHECKING:
-    from streamdp.config.base.releases import ReleaseSection
+    from streamdp.kinds.section import ReleaseSection
 
 Cost = Callable[[Measure], int]
 """An amount in each measure, in its smallest unit."""

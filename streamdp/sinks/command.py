@@ -13,8 +13,8 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from streamdp.config.base.values import PositiveDuration
 from streamdp.errors import SinkError
+from streamdp.sections.values import PositiveDuration
 from streamdp.sinks.record import record
 from streamdp.sinks.section import SinkContext, SinkSection
 from streamdp.types import Release

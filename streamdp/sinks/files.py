@@ -15,9 +15,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from streamdp.config.base.values import FileMode
 from streamdp.disk import PRIVATE, make_folder, write_whole
 from streamdp.errors import SinkError
+from streamdp.sections.values import FileMode
 from streamdp.sinks.columns import Column, columns, duckdb_lines
 from streamdp.sinks.section import SinkContext, SinkSection, Written
 from streamdp.types import Json, Release

@@ -12,9 +12,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from streamdp.config.base.values import FileMode
 from streamdp.disk import PRIVATE, open_file, sync
 from streamdp.errors import SinkError
+from streamdp.sections.values import FileMode
 from streamdp.sinks.record import record
 from streamdp.sinks.section import SinkContext, SinkSection, Written
 from streamdp.types import Release

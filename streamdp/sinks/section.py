@@ -8,9 +8,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
 
-from streamdp.config.base.by_kind import ByKind
-from streamdp.config.base.section import Section
 from streamdp.registry import Registry, subclass_of
+from streamdp.sections.section import ByKind, Section
 from streamdp.types import Clock, Sink
 
 if TYPE_CHECKING:

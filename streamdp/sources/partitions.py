@@ -11,9 +11,9 @@ from pathlib import Path
 
 from pydantic import Field, field_validator
 
-from streamdp.config.base.section import Section
 from streamdp.errors import SourceError
 from streamdp.files import names, resolve, skipped
+from streamdp.sections.section import Section
 from streamdp.sources.files import file_digest
 from streamdp.sources.markers import is_complete, with_key
 from streamdp.types import Batch, Skipped

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from streamdp.config.base.dialects import Dialect
-from streamdp.config.base.expressions import checked, parsed
+from streamdp.sections.dialects import Dialect
+from streamdp.sections.expressions import checked, parsed
 from streamdp.types import RECORD, Json, Made
 
 if TYPE_CHECKING:

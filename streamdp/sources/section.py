@@ -22,14 +22,12 @@ from pydantic import (
 
 from streamdp.backends.duckdb.section import DuckDBEngine
 from streamdp.backends.section import AnyEngine, Location, Start
-from streamdp.config.base.formats import file_format, format_of
-from streamdp.config.base.paths import DEMO, Ids, file_ids, real, same_records
-from streamdp.config.base.refusal import refuse
-from streamdp.config.base.section import Section
-from streamdp.config.base.values import Duration
-from streamdp.config.base.yaml import Document, Path
+from streamdp.files import DEMO, Ids, file_format, file_ids, format_of, real, same_records
 from streamdp.lakes.folders import MARK, LakeFormat, lies_in_table
 from streamdp.objects.address import is_address, parsed
+from streamdp.sections.document import Document, Path, refuse
+from streamdp.sections.section import Section
+from streamdp.sections.values import Duration
 from streamdp.sources.partitions import Partitions
 from streamdp.sources.query import TABLE, table_query
 from streamdp.sources.windows import Windows

@@ -10,9 +10,9 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field, field_validator, model_validator
 
-from streamdp.config.base.section import Section
-from streamdp.config.base.values import Duration, Moment, PositiveDuration, TimeZone
 from streamdp.files import resolve, skipped
+from streamdp.sections.section import Section
+from streamdp.sections.values import Duration, Moment, PositiveDuration, TimeZone
 from streamdp.sources.markers import is_complete, with_key
 from streamdp.types import Batch, Skipped
 from streamdp.zones import first_shown, shown

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from pydantic import Field, field_validator
 
-from streamdp.config.base.section import Section
-from streamdp.config.base.values import PositiveDuration
 from streamdp.objects.address import is_address, parsed
+from streamdp.sections.section import Section
+from streamdp.sections.values import PositiveDuration
 
 
 class Store(Section):

@@ -14,10 +14,10 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from streamdp.config import Configuration
-from streamdp.config.base.secrets import reveal
 from streamdp.config.sections.web import Web
 from streamdp.errors import IntegrityError, StreamdpError
 from streamdp.reports.state.status import is_alive, why_not_ready
+from streamdp.sections.secrets import reveal
 from streamdp.web import api, pages
 from streamdp.web.downloads import download
 from streamdp.web.forms import STATIC, render, static

@@ -14,8 +14,8 @@ import pytest
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.duckdb.instance import OPTIMIZERS, Instance
 from streamdp.backends.sql.relation import Relation
-from streamdp.config.base.expressions import expression
 from streamdp.errors import SourceError
+from streamdp.sections.expressions import expression
 from streamdp.sources.query import table_query
 from streamdp.types import Batch, CellQuery, Grid, Query, UnitBound
 

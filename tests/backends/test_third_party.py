@@ -17,7 +17,7 @@ DEMO = Path(__file__).parents[2] / "config.yaml"
 MODULE = '''
 from typing import Literal
 from streamdp.backends.duckdb.section import DuckDBEngine
-from streamdp.config.base.refusal import refuse
+from streamdp.sections.document import refuse
 
 class Quack(DuckDBEngine):
     """DuckDB that reads no files named goose."""

@@ -26,7 +26,7 @@ import duckdb
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.duckdb.words import DuckDBWords
 from streamdp.backends.sql.relation import Relation
-from streamdp.config.base.expressions import expression
+from streamdp.sections.expressions import expression
 from streamdp.sources.query import table_query
 from streamdp.types import Batch, CellQuery, Grid
 from tests.benchmarks.engines import in_turns

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamdp.config.base.dialects import Dialect
-from streamdp.config.base.expressions import ALLOWED, expression
+from streamdp.sections.dialects import Dialect
+from streamdp.sections.expressions import ALLOWED, expression
 
 REFUSED = [
     "row_number() OVER (ORDER BY x) > 1",

@@ -9,8 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from streamdp.config import json_schema
-from streamdp.config.base.section import Section
 from streamdp.kinds import registry
+from streamdp.sections.section import Section
 
 
 def _properties(schema: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str, Any]]:

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from streamdp.config import load
-from streamdp.config.base.values import _mode, _size
 from streamdp.errors import ConfigurationError
+from streamdp.sections.values import _mode, _size
 from tests.config.test_faults import GOOD
 
 FOREIGN = (

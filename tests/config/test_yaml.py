@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from streamdp.config import json_schema, load, next_times
-from streamdp.config.base.schedules import Schedule
-from streamdp.config.base.yaml import parse
+from streamdp.config import json_schema, load
 from streamdp.errors import ConfigurationError
 from streamdp.kinds.quantiles.section import QuantilesSection
+from streamdp.sections.document import parse
+from streamdp.sections.schedules import Schedule, next_times
 
 ROOT = Path(__file__).parent.parent.parent
 

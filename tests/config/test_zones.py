@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from streamdp.config import next_times
-from streamdp.config.base.schedules import Schedule
+from streamdp.sections.schedules import Schedule, next_times
 from streamdp.zones import zones
 
 FROM, TO = 0, 2_240_611_200

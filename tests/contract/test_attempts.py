@@ -10,8 +10,8 @@ import pytest
 
 from streamdp.backends.limits import Limits
 from streamdp.backends.mariadb.words import MariaDBWords
-from streamdp.config.base.dialects import Dialect
-from streamdp.config.base.expressions import expression
+from streamdp.sections.dialects import Dialect
+from streamdp.sections.expressions import expression
 from tests.config.attempts import ADMITTED, ATTEMPTS, CLOCKS, SPARK
 from tests.contract.servers import asked
 

@@ -15,8 +15,8 @@ from streamdp.backends.mariadb.connection import Address, settings
 from streamdp.backends.mariadb.engine import MariaDBBackend
 from streamdp.backends.mariadb.total import total
 from streamdp.backends.sql.relation import Relation
-from streamdp.config.base.expressions import expression
 from streamdp.errors import SourceError
+from streamdp.sections.expressions import expression
 from streamdp.types import CellQuery, Made
 from tests.contract.servers import asked as connected
 from tests.contract.test_mariadb_total import HOSTILE

@@ -11,8 +11,8 @@ import pytest
 from streamdp.backends.mariadb.connection import Address
 from streamdp.backends.mariadb.engine import MariaDBBackend
 from streamdp.backends.sql.relation import Relation
-from streamdp.config.base.expressions import expression
 from streamdp.errors import SourceError
+from streamdp.sections.expressions import expression
 from streamdp.types import CellQuery, UnitBound
 from tests.contract.servers import asked as connected
 from tests.contract.test_postgres_total import ROLES, tried

@@ -13,8 +13,8 @@ import pytest
 from streamdp.backends.postgres.engine import PostgresBackend
 from streamdp.backends.postgres.total import total
 from streamdp.backends.sql.relation import Relation
-from streamdp.config.base.expressions import expression
 from streamdp.errors import SourceError
+from streamdp.sections.expressions import expression
 from streamdp.types import CellQuery, Made
 from tests.contract.test_postgres_total import HOSTILE
 from tests.contract.test_total import FILE, GRID

@@ -10,8 +10,8 @@ import pytest
 
 from streamdp.backends.sql.engine import SqlBackend
 from streamdp.backends.sql.relation import Relation
-from streamdp.config.base.dialects import Dialect
 from streamdp.errors import SourceError
+from streamdp.sections.dialects import Dialect
 from streamdp.sources.query import table_query
 from streamdp.types import Batch, CellQuery, Grid, UnitBound
 from tests.contract.engines import Column, Columns, DuckDBTable, Engine, MariaDB, Postgres, Spark

@@ -10,8 +10,8 @@ import pytest
 
 from streamdp.backends.spark.engine import SparkBackend
 from streamdp.backends.sql.relation import Relation
-from streamdp.config.base.expressions import expression
 from streamdp.errors import SourceError
+from streamdp.sections.expressions import expression
 from streamdp.types import CellQuery
 from tests.contract.test_total import FILE, GRID
 

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.sql import scan
 from streamdp.backends.sql.relation import Relation
-from streamdp.config.base.dialects import Dialect
-from streamdp.config.base.expressions import expression
 from streamdp.errors import SourceError
 from streamdp.kinds.workload.section import DimensionSection
+from streamdp.sections.dialects import Dialect
+from streamdp.sections.expressions import expression
 from streamdp.types import (
     Batch,
     CompoundAnswer,

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from streamdp.config import load
-from streamdp.config.base.yaml import parse
+from streamdp.sections.document import parse
 from streamdp.types import Json
 from tests.contract import servers
 from tests.contract.servers import mariadb, postgres

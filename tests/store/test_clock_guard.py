@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamdp.config.base.schedules import Schedule, next_times
 from streamdp.errors import BudgetExhaustedError, ClockError
 from streamdp.privacy.filters import Caps, Limit
+from streamdp.sections.schedules import Schedule, next_times
 from streamdp.sources.windows import DAY, WindowSource
 from streamdp.store.clock_guard import require_not_ahead, require_not_behind
 from streamdp.store.sqlite import SqliteStore

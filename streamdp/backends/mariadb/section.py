@@ -7,9 +7,9 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from streamdp.backends.section import Location, ServerEngineSection, Start
-from streamdp.config.base.dialects import Dialect
-from streamdp.config.base.secrets import Concealed, reveal
 from streamdp.extras import require_extra
+from streamdp.sections.dialects import Dialect
+from streamdp.sections.secrets import Concealed, reveal
 from streamdp.types import Backend
 
 

@@ -46,7 +46,7 @@ def total(expression: str, kinds: Mapping[str, str]) -> str:
     """The expression in SQL that is null where it would fail.
 
     Args:
-        expression: In MariaDB's dialect, such as `config.base.expressions` admits.
+        expression: In MariaDB's dialect, such as `sections.expressions` admits.
         kinds: Types of columns, by name; with the table before a dot where one is named.
 
     Raises:

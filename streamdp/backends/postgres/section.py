@@ -7,10 +7,10 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from streamdp.backends.section import Location, ServerEngineSection, Start
-from streamdp.config.base.dialects import Dialect
-from streamdp.config.base.secrets import Concealed, reveal
 from streamdp.errors import ConfigurationError
 from streamdp.extras import require_extra
+from streamdp.sections.dialects import Dialect
+from streamdp.sections.secrets import Concealed, reveal
 from streamdp.types import Backend
 
 

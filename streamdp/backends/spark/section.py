@@ -7,11 +7,10 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from streamdp.backends.section import EngineSection, Location, Start
-from streamdp.config.base.dialects import Dialect
-from streamdp.config.base.refusal import refuse
-from streamdp.config.base.yaml import Document, Path
 from streamdp.extras import require_extra
 from streamdp.objects.address import is_address
+from streamdp.sections.dialects import Dialect
+from streamdp.sections.document import Document, Path, refuse
 from streamdp.types import Backend
 
 

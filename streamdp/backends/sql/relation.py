@@ -21,7 +21,7 @@ class Relation:
         named: Columns of the table that these name.
 
     Privacy: a row of the relation is made of one row of the table and of nothing else, if the
-    expressions are such as `config.base.expressions` admits.
+    expressions are such as `sections.expressions` admits.
     """
 
     table: str = ""

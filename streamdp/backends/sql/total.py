@@ -87,7 +87,7 @@ class Walk(ABC):
     """Makes the nodes of one expression total, children first.
 
     Args:
-        text: Expression in the engine's dialect, such as `config.base.expressions` admits.
+        text: Expression in the engine's dialect, such as `sections.expressions` admits.
         kinds: Types of columns, by name; with the table before a dot where one is named.
     """
 

@@ -70,7 +70,7 @@ def doctor(config_path: Path, as_json: bool) -> None:
 
 
 def _checks(configuration: Configuration) -> Iterator[Check]:
-    from streamdp.config.base.secrets import concealed
+    from streamdp.sections.secrets import concealed
 
     yield "clock", lambda: _clock(configuration)
     yield "store", lambda: _store(configuration)
@@ -213,7 +213,7 @@ def _folder(folder: Path) -> str:
 
 
 def _secrets(configuration: Configuration, name: str) -> str:
-    from streamdp.config.base.secrets import concealed, reveal
+    from streamdp.sections.secrets import concealed, reveal
 
     for secret in concealed(configuration.sinks[name]):
         reveal(secret)

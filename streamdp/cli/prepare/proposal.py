@@ -92,7 +92,7 @@ def proposed(
         SourceError: The files cannot be read.
     """
     from streamdp.backends.duckdb.engine import DuckDBBackend
-    from streamdp.config.base.formats import file_format
+    from streamdp.files import file_format
     from streamdp.types import Batch, TableQuery
 
     form = file_format(source)

@@ -21,7 +21,7 @@ from streamdp.cli.work.run_once import SAY_EVERY
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
-    from streamdp.config.base.releases import ReleaseSection
+    from streamdp.kinds.section import ReleaseSection
     from streamdp.privacy.filters import Measure
     from streamdp.simulation.comparison import Comparison, Progress, Trial
     from streamdp.types import FloatArray, Json

@@ -35,7 +35,7 @@ def validate(config_path: Path, as_json: bool) -> None:
     Times are UTC. Words that `init` wrote in capitals are named where they still stand.
     """
     from streamdp import wiring
-    from streamdp.config import next_times
+    from streamdp.sections.schedules import next_times
     from streamdp.store.anchor.anchor import ONE_VOLUME, on_one_volume
 
     _name_unreplaced(config_path)

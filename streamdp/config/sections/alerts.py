@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
-from streamdp.config.base.section import Section
-from streamdp.config.base.values import PositiveDuration
+from streamdp.sections.section import Section
+from streamdp.sections.values import PositiveDuration
 
 AlertEvent = Literal[
     "stalled",

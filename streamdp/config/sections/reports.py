@@ -7,11 +7,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from streamdp.config.base.refusal import refuse
-from streamdp.config.base.section import Section
-from streamdp.config.base.values import FileMode
-from streamdp.config.base.yaml import Document
-from streamdp.config.base.yaml import Path as Place
+from streamdp.sections.document import Document, refuse
+from streamdp.sections.document import Path as Place
+from streamdp.sections.section import Section
+from streamdp.sections.values import FileMode
 
 ReportForm = Literal["html", "pdf", "md"]
 

@@ -15,8 +15,8 @@ from pydantic import (
     model_validator,
 )
 
-from streamdp.config.base.secrets import Secret, SecretFile
-from streamdp.config.base.section import Section
+from streamdp.sections.secrets import Secret, SecretFile
+from streamdp.sections.section import Section
 
 SHORTEST_TOKEN = 16
 """Characters that a token has at least."""

@@ -9,9 +9,6 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from streamdp.config.base.expressions import OfOneRecord
-from streamdp.config.base.section import Section
-from streamdp.config.base.values import PositiveRational, Rational
 from streamdp.gates.question import Around, Question
 from streamdp.gates.questions.section import (
     Asks,
@@ -20,6 +17,9 @@ from streamdp.gates.questions.section import (
     Tested,
     TestSection,
 )
+from streamdp.sections.expressions import OfOneRecord
+from streamdp.sections.section import Section
+from streamdp.sections.values import PositiveRational, Rational
 from streamdp.types import Json, Past, TableCounts
 
 

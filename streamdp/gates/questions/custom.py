@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
-from streamdp.config.base.values import Rational
 from streamdp.errors import ConfigurationError
 from streamdp.gates.question import Question
 from streamdp.gates.questions.section import Tested, TestSection
+from streamdp.sections.values import Rational
 
 ENTRY_POINTS = "streamdp.tests"
 """Group of entry points of custom tests: `factory(grid, epsilon, **options)` makes a `Question`."""

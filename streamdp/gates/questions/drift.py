@@ -9,8 +9,6 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from streamdp.config.base.section import Section
-from streamdp.config.base.values import PositiveRational, Rational
 from streamdp.gates.question import Around, Question, Test
 from streamdp.gates.questions.section import (
     Found,
@@ -22,6 +20,8 @@ from streamdp.gates.questions.section import (
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.mechanisms.sparse_vector.drift import Tolerance, excess, rows
 from streamdp.mechanisms.sparse_vector.drift_chance import DriftChance
+from streamdp.sections.section import Section
+from streamdp.sections.values import PositiveRational, Rational
 from streamdp.types import CellCounts, Grid, Json, Past, Row
 
 

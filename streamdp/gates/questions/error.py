@@ -9,8 +9,6 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from streamdp.config.base.section import Section
-from streamdp.config.base.values import Rational
 from streamdp.gates.question import Question
 from streamdp.gates.questions.section import (
     Asks,
@@ -20,6 +18,8 @@ from streamdp.gates.questions.section import (
     Tested,
     TestSection,
 )
+from streamdp.sections.section import Section
+from streamdp.sections.values import Rational
 from streamdp.types import Json, Past, Row, TableCounts
 
 

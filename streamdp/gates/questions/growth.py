@@ -10,8 +10,6 @@ from typing import Any, Literal, assert_never
 
 from pydantic import Field, field_validator, model_validator
 
-from streamdp.config.base.section import Section
-from streamdp.config.base.values import PositiveRational, Rational
 from streamdp.gates.question import Question
 from streamdp.gates.questions.section import (
     Asks,
@@ -22,6 +20,8 @@ from streamdp.gates.questions.section import (
     TestSection,
 )
 from streamdp.mechanisms.sparse_vector.drift import Tolerance, best, excess, rows, total
+from streamdp.sections.section import Section
+from streamdp.sections.values import PositiveRational, Rational
 from streamdp.types import Grid, Json, Past
 
 

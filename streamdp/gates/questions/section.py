@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal, Protocol
 
-from streamdp.config.base.by_kind import ByKind
-from streamdp.config.base.section import Section
 from streamdp.errors import InternalError
 from streamdp.gates.question import Question
 from streamdp.registry import Registry, subclass_of
+from streamdp.sections.section import ByKind, Section
 from streamdp.types import CellQuery, Grid, Row, SumQuery, TableCounts, TableQuery
 
 

@@ -8,13 +8,13 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from streamdp.config.base.values import Rational
 from streamdp.gates.question import Question
 from streamdp.gates.questions.section import (
     Tested,
     TestSection,
 )
 from streamdp.mechanisms.sparse_vector.drift import Tolerance, excess
+from streamdp.sections.values import Rational
 from streamdp.types import CellCounts, Json, Past
 
 

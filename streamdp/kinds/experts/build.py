@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamdp.config.base.dialects import Dialect
-from streamdp.config.base.expressions import expression
 from streamdp.kinds.experts.forecasts import Forecast, Forecasts
 from streamdp.kinds.experts.losses import Actions, Rules
 from streamdp.kinds.experts.section import (
@@ -18,6 +16,8 @@ from streamdp.kinds.experts.section import (
 )
 from streamdp.kinds.rules.errors import RuleErrors
 from streamdp.kinds.spec import BuildContext
+from streamdp.sections.dialects import Dialect
+from streamdp.sections.expressions import expression
 
 if TYPE_CHECKING:
     from streamdp.kinds.experts.kind import Experts

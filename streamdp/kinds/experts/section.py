@@ -7,13 +7,13 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
-from streamdp.config.base.dialects import Dialect
-from streamdp.config.base.expressions import OfOneRecord, expression
-from streamdp.config.base.releases import FACTS, ReleaseSection
-from streamdp.config.base.section import Section
 from streamdp.kinds.rules.grid import RuleGrid
 from streamdp.kinds.rules.halfspaces import Halfspaces
 from streamdp.kinds.rules.section import HalfspaceSection, Rules
+from streamdp.kinds.section import FACTS, ReleaseSection
+from streamdp.sections.dialects import Dialect
+from streamdp.sections.expressions import OfOneRecord, expression
+from streamdp.sections.section import Section
 
 MOST_EXPERTS = 500
 """Their noise is followed in a covariance of this size."""

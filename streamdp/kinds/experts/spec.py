@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from streamdp.config.base.releases import CheckContext, Problem
 from streamdp.kinds.experts.build import build, losses, rules
 from streamdp.kinds.experts.section import MOST_EXPERTS, ExpertsSection, ForecastExperts
+from streamdp.kinds.section import CheckContext, Problem
 from streamdp.kinds.spec import KindSpec
 from streamdp.privacy.price import Price
 

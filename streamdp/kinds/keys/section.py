@@ -7,10 +7,10 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from streamdp.config.base.releases import FACTS, Group, ReleaseSection
-from streamdp.config.base.values import PositiveRational
 from streamdp.kinds.keys.texts import publishable
+from streamdp.kinds.section import FACTS, Group, ReleaseSection
 from streamdp.privacy.price import Price
+from streamdp.sections.values import PositiveRational
 from streamdp.types import MOST_LONGEST
 
 MOST_LISTED = 10_000

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamdp.config.base.derived import Derived
-from streamdp.config.base.dialects import Dialect
-from streamdp.config.base.expressions import expression
 from streamdp.kinds.quantiles.learners import learner
 from streamdp.kinds.quantiles.priors import shapes
 from streamdp.kinds.quantiles.section import QuantilesSection
+from streamdp.sections.dialects import Dialect
+from streamdp.sections.expressions import Derived, expression
 from streamdp.types import CellQuery, Grid
 
 if TYPE_CHECKING:

@@ -6,13 +6,12 @@ import os
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
-from streamdp.config.base.derived import Derived
-from streamdp.config.base.formats import file_format
-from streamdp.config.base.paths import overlap
-from streamdp.config.base.releases import CheckContext, Problem
+from streamdp.files import file_format, overlap
 from streamdp.kinds.quantiles.learners import LEARNERS
 from streamdp.kinds.quantiles.prior_section import Family, MixtureOf
 from streamdp.kinds.quantiles.section import QuantilesSection
+from streamdp.kinds.section import CheckContext, Problem
+from streamdp.sections.expressions import Derived
 
 LEAST_EPSILON = Fraction(1, 10**6)
 """Least epsilon of one record in one draw."""

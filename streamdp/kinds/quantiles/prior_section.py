@@ -9,8 +9,8 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from streamdp.config.base.section import Section
-from streamdp.config.base.values import Finite, PositiveRational
+from streamdp.sections.section import Section
+from streamdp.sections.values import Finite, PositiveRational
 from streamdp.types import Format
 
 LearnerName = Literal["experts", "online-gradient", "last-release", "none"]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
-from streamdp.config.base.derived import Derived
-from streamdp.config.base.expressions import expression
 from streamdp.errors import ConfigurationError
 from streamdp.kinds.quantiles.prior_section import Family, FamilyName, MixtureOf
 from streamdp.kinds.quantiles.section import QuantilesSection
+from streamdp.sections.expressions import Derived, expression
 from streamdp.types import CellQuery, Grid, Prior
 
 if TYPE_CHECKING:

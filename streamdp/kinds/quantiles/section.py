@@ -9,12 +9,12 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from streamdp.config.base.derived import Derived
-from streamdp.config.base.releases import ReleaseSection
-from streamdp.config.base.section import Section
-from streamdp.config.base.values import PositiveRational, Rational
 from streamdp.kinds.quantiles.prior_section import Guess, LearnerName, PriorSection
+from streamdp.kinds.section import ReleaseSection
 from streamdp.privacy.filters import Measure
+from streamdp.sections.expressions import Derived
+from streamdp.sections.section import Section
+from streamdp.sections.values import PositiveRational, Rational
 from streamdp.types import Row
 
 MOST_CELLS = 2**46

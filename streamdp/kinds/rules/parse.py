@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from streamdp.config.base.dialects import Dialect
-from streamdp.config.base.expressions import checked, expression, parsed
 from streamdp.kinds.rules.grid import Operator, RuleGrid, Threshold, Value
+from streamdp.sections.dialects import Dialect
+from streamdp.sections.expressions import checked, expression, parsed
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr

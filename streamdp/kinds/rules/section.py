@@ -8,13 +8,13 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from streamdp.config.base.dialects import Dialect
-from streamdp.config.base.expressions import OfOneRecord, expression
-from streamdp.config.base.section import Section
-from streamdp.config.base.values import PositiveRational, Rational
 from streamdp.kinds.rules.grid import RuleGrid
 from streamdp.kinds.rules.halfspaces import Feature, Halfspaces
 from streamdp.kinds.rules.parse import conditions, grid_of, names_of
+from streamdp.sections.dialects import Dialect
+from streamdp.sections.expressions import OfOneRecord, expression
+from streamdp.sections.section import Section
+from streamdp.sections.values import PositiveRational, Rational
 
 MOST_VALUES = 10_000
 """Most values of one parameter."""

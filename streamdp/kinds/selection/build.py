@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamdp.config.base.dialects import Dialect
-from streamdp.config.base.expressions import expression
 from streamdp.kinds.rules.errors import RuleErrors
 from streamdp.kinds.rules.parse import conditions
 from streamdp.kinds.selection.candidates import BestScore, Candidates, Conditions, ThresholdRules
 from streamdp.kinds.selection.scores import Score, Total
 from streamdp.kinds.selection.section import ErrorsScore, Listed, SelectionSection
 from streamdp.kinds.spec import BuildContext
+from streamdp.sections.dialects import Dialect
+from streamdp.sections.expressions import expression
 from streamdp.types import Column
 
 if TYPE_CHECKING:

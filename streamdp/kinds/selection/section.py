@@ -16,14 +16,14 @@ from pydantic import (
     model_validator,
 )
 
-from streamdp.config.base.dialects import Dialect
-from streamdp.config.base.expressions import OfOneRecord, expression
-from streamdp.config.base.releases import FACTS, ReleaseSection
-from streamdp.config.base.section import Section
-from streamdp.config.base.values import PositiveRational, Rational
 from streamdp.kinds.rules.parse import names_of
 from streamdp.kinds.rules.section import MOST_CONDITIONS, Rules, refuse_column
+from streamdp.kinds.section import FACTS, ReleaseSection
 from streamdp.kinds.selection import scores
+from streamdp.sections.dialects import Dialect
+from streamdp.sections.expressions import OfOneRecord, expression
+from streamdp.sections.section import Section
+from streamdp.sections.values import PositiveRational, Rational
 from streamdp.types import Grid
 
 MOST_DENOMINATOR = 10_000

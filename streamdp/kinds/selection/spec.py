@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from streamdp.config.base.expressions import expression
-from streamdp.config.base.releases import CheckContext, Problem
 from streamdp.kinds.rules.parse import conditions
 from streamdp.kinds.rules.section import MOST_CONDITIONS, Rules
+from streamdp.kinds.section import CheckContext, Problem
 from streamdp.kinds.selection.build import build, rules, scored
 from streamdp.kinds.selection.sample_size import Generalization
 from streamdp.kinds.selection.scores import step_of
 from streamdp.kinds.selection.section import SelectionSection, SumScore
 from streamdp.kinds.spec import KindSpec
 from streamdp.privacy.price import Price
+from streamdp.sections.expressions import expression
 
 if TYPE_CHECKING:
     from streamdp.kinds.selection.kind import Selection

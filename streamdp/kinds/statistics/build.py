@@ -7,9 +7,6 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, assert_never
 
-from streamdp.config.base.derived import Derived
-from streamdp.config.base.dialects import Dialect
-from streamdp.config.base.expressions import expression
 from streamdp.kinds.statistics.measure_sections import (
     CountSection,
     HistogramSection,
@@ -19,6 +16,8 @@ from streamdp.kinds.statistics.measure_sections import (
     UnitSizesSection,
 )
 from streamdp.kinds.statistics.section import StatisticsSection
+from streamdp.sections.dialects import Dialect
+from streamdp.sections.expressions import Derived, expression
 from streamdp.types import Dimension, Grid
 
 if TYPE_CHECKING:

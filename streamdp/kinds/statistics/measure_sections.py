@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 
-from streamdp.config.base.derived import Derived
-from streamdp.config.base.section import Section
-from streamdp.config.base.values import PositiveRational, Rational
+from streamdp.sections.expressions import Derived
+from streamdp.sections.section import Section
+from streamdp.sections.values import PositiveRational, Rational
 from streamdp.types import MOST_ROWS_PER_UNIT
 
 MOST_CELLS = 2**40

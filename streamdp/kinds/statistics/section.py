@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from streamdp.config.base.releases import ReleaseSection
+from streamdp.kinds.section import ReleaseSection
 from streamdp.kinds.statistics.measure_sections import (
     CountSection,
     HistogramSection,

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from streamdp.config.base.derived import Derived
-from streamdp.config.base.releases import CheckContext, Problem
+from streamdp.kinds.section import CheckContext, Problem
 from streamdp.kinds.spec import KindSpec, LeftOut, RowCount
 from streamdp.kinds.statistics.accuracy import CountError
 from streamdp.kinds.statistics.build import build, tables
@@ -19,6 +18,7 @@ from streamdp.kinds.statistics.measure_sections import (
 )
 from streamdp.kinds.statistics.section import StatisticsSection
 from streamdp.privacy.price import LEAST
+from streamdp.sections.expressions import Derived
 from streamdp.types import Row, Rows
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from streamdp.config.base.axes import labels
+from streamdp.kinds.axes import labels
 from streamdp.kinds.workload.drawing.weights import Drawn
 from streamdp.kinds.workload.fitting.distribution import Distribution
 from streamdp.kinds.workload.fitting.hypotheses import UNIFORM

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamdp.config.base.axes import condition, labels
 from streamdp.errors import ConfigurationError
+from streamdp.kinds.axes import condition, labels
 from streamdp.kinds.workload.answers import RECORD, TOTAL
 from streamdp.kinds.workload.build import dimensions, items
 from streamdp.kinds.workload.fitting.distribution import (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamdp.config.base.axes import condition
-from streamdp.config.base.dialects import Dialect
-from streamdp.config.base.expressions import expression
+from streamdp.kinds.axes import condition
 from streamdp.kinds.workload.section import WorkloadSection
 from streamdp.privacy.price import Price
+from streamdp.sections.dialects import Dialect
+from streamdp.sections.expressions import expression
 from streamdp.types import Dimension, Neighbours
 
 if TYPE_CHECKING:

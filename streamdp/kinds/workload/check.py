@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from streamdp.config.base.axes import condition
-from streamdp.config.base.releases import CheckContext, Problem
+from streamdp.kinds.axes import condition
+from streamdp.kinds.section import CheckContext, Problem
 from streamdp.kinds.workload.build import dimensions, items, mechanism
 from streamdp.kinds.workload.fitting.distribution import MOST_CELLS, elimination_size
 from streamdp.kinds.workload.section import MOST_ANSWERS, MOST_ITEMS, WorkloadSection

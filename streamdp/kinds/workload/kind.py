@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from streamdp import types
-from streamdp.config.base.axes import labels
+from streamdp.kinds.axes import labels
 from streamdp.kinds.workload import answers
 from streamdp.kinds.workload.answers import RECORD
 from streamdp.kinds.workload.drawing.design import Design

@@ -7,11 +7,11 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from streamdp.config.base.expressions import OfOneRecord
-from streamdp.config.base.releases import FACTS, ReleaseSection
-from streamdp.config.base.section import Section
-from streamdp.config.base.values import PositiveRational
 from streamdp.errors import ConfigurationError
+from streamdp.kinds.section import FACTS, ReleaseSection
+from streamdp.sections.expressions import OfOneRecord
+from streamdp.sections.section import Section
+from streamdp.sections.values import PositiveRational
 from streamdp.types import Dimension, TimePart
 from streamdp.types.tables import Part
 

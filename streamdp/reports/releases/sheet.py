@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from streamdp.config import Configuration
-from streamdp.config.base.schedules import Schedule
 from streamdp.database import Database
 from streamdp.privacy.amounts import epsilon_text
 from streamdp.privacy.price import Price
 from streamdp.reports.releases.columns import columns_of
+from streamdp.sections.schedules import Schedule
 from streamdp.store.ledger.privacy_guarantee import claim_of, parameters_over_time
 from streamdp.store.reading.browse import count_releases, newest_releases
 from streamdp.types import Column, Json, Release

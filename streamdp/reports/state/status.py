@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from streamdp.config import Configuration, next_times
+from streamdp.config import Configuration
 from streamdp.database import Database
 from streamdp.privacy.filters import Item
 from streamdp.reports.guarantee.prices import price_of_release, price_of_run
 from streamdp.reports.releases.suspicion import suspicions
 from streamdp.reports.state.holds import Hold, holds
+from streamdp.sections.schedules import next_times
 from streamdp.store.ledger.cap_usage import held_by
 from streamdp.store.ledger.refusals import passed_over
 from streamdp.store.pulse import Pulse, read_pulse

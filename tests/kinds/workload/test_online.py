@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from streamdp.config.base.releases import CheckContext
+from streamdp.kinds.section import CheckContext
 from streamdp.kinds.spec import BuildContext
 from streamdp.kinds.workload.accuracy import AverageError
 from streamdp.kinds.workload.build import build

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from streamdp.config.base.axes import condition, labels
-from streamdp.config.base.releases import CheckContext
 from streamdp.errors import ConfigurationError
+from streamdp.kinds.axes import condition, labels
+from streamdp.kinds.section import CheckContext
 from streamdp.kinds.spec import BuildContext
 from streamdp.kinds.workload.ask import ask
 from streamdp.kinds.workload.build import build

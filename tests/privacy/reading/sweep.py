@@ -28,8 +28,8 @@ import pyarrow.parquet as pq
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.sql.relation import Relation
-from streamdp.config.base.expressions import expression
 from streamdp.errors import SourceError
+from streamdp.sections.expressions import expression
 from streamdp.types import (
     Batch,
     CellQuery,

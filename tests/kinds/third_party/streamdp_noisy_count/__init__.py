@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal
 
-from streamdp.config.base.releases import CheckContext, Problem, ReleaseSection
 from streamdp.kinds.additive import AdditiveAccuracy, AdditiveKind, AdditiveStudy
+from streamdp.kinds.section import CheckContext, Problem, ReleaseSection
 from streamdp.kinds.spec import BuildContext, KindSpec
 from streamdp.types import CellCounts, CellQuery, Column, Grid, Query, Row
 

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from streamdp.config.base.secrets import Secret, reveal
+from streamdp.sections.secrets import Secret, reveal
 from streamdp.sinks.section import SinkContext, SinkSection, Written
 from streamdp.types import Release
 

@@ -12,9 +12,11 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, SecretStr, WithJsonSchema
 
-from streamdp.config.base.section import Section
 from streamdp.disk import read_text
 from streamdp.errors import ConfigurationError
+from streamdp.sections.document import Document, refuse
+from streamdp.sections.document import Path as Place
+from streamdp.sections.section import Section
 from streamdp.types import Json
 
 MOST_BYTES = 1_000_000
@@ -63,6 +65,21 @@ def has_password(connection: SecretFile | SecretStr) -> bool:
     return isinstance(connection, SecretStr) and bool(
         _PASSWORD.search(connection.get_secret_value())
     )
+
+
+def refuse_password(connection: SecretFile | SecretStr, document: Document, path: Place) -> None:
+    """Refuse a connection with a password that stands in the file itself.
+
+    Raises:
+        ConfigurationError: It does.
+    """
+    if has_password(connection) and path not in document.interpolated:
+        refuse(
+            "a password must not be written in the configuration",
+            document,
+            path,
+            "take the connection from the environment, ${NAME}, or from a file, {file: PATH}",
+        )
 
 
 def concealed(section: Section) -> list[SecretFile | SecretStr]:

@@ -1,4 +1,4 @@
-"""A section whose `kind` selects its keys, from a registry."""
+"""The base of all sections of the configuration, and sections whose `kind` says their keys."""
 
 from __future__ import annotations
 
@@ -6,12 +6,25 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    TypeAdapter,
+    ValidationError,
+)
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from streamdp.config.base.section import Section
 from streamdp.text import known_names
 from streamdp.types import Json
+
+
+class Section(BaseModel):
+    """A mapping of the file; unknown keys are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 @dataclass(frozen=True, slots=True)

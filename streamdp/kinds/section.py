@@ -17,16 +17,15 @@ from pydantic import (
     model_validator,
 )
 
-from streamdp.config.base.dialects import Dialect
-from streamdp.config.base.expressions import OfOneRecord, expression
-from streamdp.config.base.refusal import refuse
-from streamdp.config.base.schedules import Schedule
-from streamdp.config.base.section import Section
-from streamdp.config.base.values import PositiveRational
-from streamdp.config.base.yaml import Document, Path
 from streamdp.gates.section import GateTerms
 from streamdp.privacy.filters import Measure
 from streamdp.privacy.price import Price
+from streamdp.sections.dialects import Dialect
+from streamdp.sections.document import Document, Path, refuse
+from streamdp.sections.expressions import OfOneRecord, expression
+from streamdp.sections.schedules import Schedule
+from streamdp.sections.section import Section
+from streamdp.sections.values import PositiveRational
 from streamdp.types import Neighbours, Row
 
 _STEPS = ("day", "week", "month", "quarter", "year")

@@ -14,9 +14,10 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
-from streamdp.config.base.dialects import Dialect, in_words_of, require_sayable
+from streamdp.sections.dialects import Dialect, in_words_of, require_sayable
+from streamdp.sections.section import Section
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr
@@ -316,3 +317,12 @@ def _where(comparison: type[Expr], value: Expr) -> Expr:
 
     condition = comparison(this=value.copy(), expression=exp.Literal.number(0))
     return exp.Case(ifs=[exp.If(this=condition, true=value.copy())])
+
+
+class Derived(Section):
+    """A value made of the columns of one record."""
+
+    sql: OfOneRecord = Field(
+        description="SQL expression of one record, in DuckDB's dialect whatever the engine.",
+        examples=["price * pieces"],
+    )

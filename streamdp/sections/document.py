@@ -1,4 +1,4 @@
-"""Strict YAML with the place of each value, and without the guesses of YAML 1.1.
+"""Strict YAML with the place of each value, and how a value of it is refused.
 
 PyYAML accepts a key twice, reads 12:30 as 750, 010 as 8 and `no` as false. Here a key stands
 once, and a plain scalar is a number, true, false, null or text.
@@ -7,12 +7,14 @@ once, and a plain scalar is a number, true, false, null or text.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NoReturn
 
 import yaml
 
 from streamdp.errors import ConfigurationError
-from streamdp.text import is_text
+from streamdp.text import is_text, known_names
 from streamdp.types import Json
 
 Path = tuple[str | int, ...]
@@ -177,3 +179,23 @@ def _text(value: Json, where: str) -> str:
     if not is_text(text):
         raise ConfigurationError("this holds half of a character, a lone surrogate", where=where)
     return text
+
+
+def refuse(what: str, document: Document, path: Path, hint: str) -> NoReturn:
+    """Raise the error of one value.
+
+    Raises:
+        ConfigurationError: With the value's place in the file.
+    """
+    raise ConfigurationError(what, where=document.where(path), hint=hint)
+
+
+def require_known(name: str, table: Iterable[str], document: Document, path: Path) -> None:
+    """Refuse a name that is not in a table.
+
+    Raises:
+        ConfigurationError: With the nearest name.
+    """
+    names = list(table)
+    if name not in names:
+        refuse("this name is not configured", document, path, known_names(name, names))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from streamdp.config.base.expressions import LONGEST, parsed
 from streamdp.errors import ConfigurationError
+from streamdp.sections.expressions import LONGEST, parsed
 from streamdp.types import Dimension, IntArray, TimePart
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field, field_validator, model_validator
 
-from streamdp.config.base.section import Section
-from streamdp.config.base.values import PositiveDuration, TimeZone
+from streamdp.sections.section import Section
+from streamdp.sections.values import PositiveDuration, TimeZone
 from streamdp.zones import first_shown
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""What sections of the configuration are made of: values, secrets, schedules, expressions."""
