@@ -6,6 +6,8 @@ they need is imported when they are first used.
 
 from __future__ import annotations
 
+from streamdp.version import __version__
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from streamdp.library.ledger import Ledger
@@ -13,7 +15,6 @@ if TYPE_CHECKING:
     from streamdp.library.release import Released, release
     from streamdp.library.table import Table
 
-__version__ = "0.1.0"
 
 __all__ = ["Ledger", "Released", "StoreReader", "Table", "__version__", "open", "release"]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import ClassVar
 
 
@@ -200,3 +201,17 @@ class StoreError(StreamdpError):
     """The store cannot be read or written."""
 
     code = "store"
+
+
+def require_extra(module: str, extra: str, where: str) -> None:
+    """Refuse an adapter whose library is missing.
+
+    Raises:
+        ConfigurationError: Says what to install.
+    """
+    if find_spec(module) is None:
+        raise ConfigurationError(
+            f"this needs the package {module}",
+            where=where,
+            hint=f"pip install 'streamdp[{extra}]'",
+        )

@@ -22,6 +22,7 @@ from streamdp.gates.configured import thresholding_gate
 from streamdp.gates.section import Gate as GateSection
 from streamdp.kinds import configured
 from streamdp.kinds.charging import UnitCharging
+from streamdp.kinds.registry import spec_of
 from streamdp.kinds.section import ReleaseSection
 from streamdp.kinds.spec import BuildContext
 from streamdp.sections.dialects import Dialect
@@ -165,8 +166,9 @@ def gate_kind(name: str, configuration: Configuration) -> ThresholdingGate:
     section, privacy = configuration.all_gates()[name], configuration.privacy
     dialect = configuration.sources[configuration.source_of(section)].engine.dialect
     first = configuration.first_release(section)
+    spec = None if first is None else spec_of(first)
     return thresholding_gate(
-        name, section, first, dialect, privacy.unit.bound(), privacy.neighbours
+        name, section, first, spec, dialect, privacy.unit.bound(), privacy.neighbours
     )
 
 

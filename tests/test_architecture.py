@@ -17,11 +17,11 @@ BELOW = {
     "disk": set(),
     "files": {"types", "objects"},
     "objects": {"types", "errors"},
-    "lakes": {"types", "errors", "files", "extras"},
+    "lakes": {"types", "errors", "files"},
     "text": set(),
     "registry": {"errors"},
-    "extras": {"errors"},
     "zones": set(),
+    "version": set(),
     "sections": {"types", "errors", "text", "zones", "disk", "privacy"},
     "privacy": {"types", "errors", "sections", "kinds"},
     "priors": {"types", "errors", "privacy"},
@@ -56,9 +56,9 @@ BELOW = {
     },
     "sinks": {
         *("types", "errors", "database", "disk", "privacy", "text", "objects", "sections"),
-        *("registry", "extras"),
+        "registry",
     },
-    "store": {"types", "errors", "database", "disk", "privacy", "sections", "objects", "__init__"},
+    "store": {"types", "errors", "database", "disk", "privacy", "sections", "objects", "version"},
     "log": {"types", "errors", "disk", "text", "sections"},
     "engine": {"types", "errors", "text", "answers"},
     "config": {
@@ -77,7 +77,7 @@ BELOW = {
             "files",
             "objects",
         ),
-        *("zones", "text", "sources", "answers", "__init__"),
+        *("zones", "text", "sources", "answers", "version"),
     },
     "web": {
         "database",
@@ -91,7 +91,7 @@ BELOW = {
         "reports",
         "sinks",
         "log",
-        "__init__",
+        "version",
     },
     "demo": set(),
     "library": {

@@ -6,9 +6,9 @@ import platform
 
 import click
 
-from streamdp import __version__
 from streamdp.cli.options import json_option
 from streamdp.cli.output import print_rows
+from streamdp.version import __version__
 
 
 def line() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from streamdp.config.check import check
-from streamdp.config.environment import interpolate
 from streamdp.config.model import Configuration
 from streamdp.config.wording import advice, wording
 from streamdp.disk import read_text
@@ -20,6 +20,9 @@ from streamdp.errors import ConfigurationError
 from streamdp.files import DEMO
 from streamdp.objects.address import is_address
 from streamdp.sections.document import Document, parse
+from streamdp.sections.document import Path as Place
+from streamdp.text import is_text
+from streamdp.types import Json
 
 Absolute = Callable[[Path, str], str]
 """Makes a path absolute, from a file beside it."""
@@ -216,3 +219,46 @@ def _tags() -> frozenset[str]:
 @functools.cache
 def _schema() -> Any:
     return Configuration.model_json_schema()
+
+
+_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+
+
+def interpolate(document: Document, environment: Mapping[str, str]) -> Document:
+    """The document with every reference replaced; values stay text.
+
+    Raises:
+        ConfigurationError: A variable is not set and has no default. Its value is never shown.
+    """
+    interpolated: set[Place] = set()
+
+    def walk(value: Json, path: Place) -> Json:
+        if isinstance(value, dict):
+            return {key: walk(child, (*path, key)) for key, child in value.items()}
+        if isinstance(value, list):
+            return [walk(child, (*path, index)) for index, child in enumerate(value)]
+        return _REFERENCE.sub(lambda m: look_up(m, path), value) if _is_text(value) else value
+
+    def look_up(match: re.Match[str], path: Place) -> str:
+        name, default = match[1], match[2]
+        if name in environment:
+            interpolated.add(path)
+        found = environment.get(name, default)
+        if found is None:
+            raise ConfigurationError(
+                f"the environment has no {name}",
+                where=document.where(path),
+                hint=f"export {name}, or write ${{{name}:-default}}",
+            )
+        if not is_text(found):
+            raise ConfigurationError(
+                f"the environment has a {name} that is no UTF-8 text", where=document.where(path)
+            )
+        return str(found)
+
+    value = walk(document.value, ())
+    return replace(document, value=value, interpolated=frozenset(interpolated))
+
+
+def _is_text(value: Json) -> bool:
+    return isinstance(value, str)

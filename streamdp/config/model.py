@@ -8,9 +8,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from streamdp.config.sections.alerts import Alerts
-from streamdp.config.sections.reports import ReportSection
-from streamdp.config.sections.web import Web
+from streamdp.config.alerts import Alerts
+from streamdp.config.reports import ReportSection
+from streamdp.config.web import Web
 from streamdp.gates.section import Gate
 from streamdp.kinds.registry import KINDS
 from streamdp.kinds.section import Name, ReleaseSection

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 
 from streamdp.config import Configuration
-from streamdp.config.sections.alerts import Alerts
+from streamdp.config.alerts import Alerts
 from streamdp.daemon.changes import changes
 from streamdp.daemon.health import late_alerts
 from streamdp.daemon.places import place_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from streamdp.config import Configuration
-from streamdp.config.sections.alerts import Changed
+from streamdp.config.alerts import Changed
 from streamdp.database import Database
 from streamdp.errors import ConfigurationError
 from streamdp.store.measurements import select_measurements

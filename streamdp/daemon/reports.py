@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from streamdp.config import Configuration
-from streamdp.config.sections.reports import ReportSection
+from streamdp.config.reports import ReportSection
 from streamdp.database import Database
 from streamdp.disk import make_folder, write_whole
 from streamdp.errors import StreamdpError

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from streamdp.gates.questions.section import Testable, TestedRelease
 from streamdp.gates.section import Gate
-from streamdp.kinds.registry import find
-from streamdp.kinds.section import ReleaseSection
 from streamdp.sections.dialects import Dialect
 from streamdp.sections.document import Document, Path, refuse
 from streamdp.sections.expressions import expression
@@ -18,13 +17,19 @@ HINTS = {
 
 
 def check_gate(
-    gate: Gate, jobs: Sequence[ReleaseSection], dialect: Dialect, document: Document, path: Path
+    gate: Gate,
+    jobs: Sequence[TestedRelease],
+    spec: Testable | None,
+    dialect: Dialect,
+    document: Document,
+    path: Path,
 ) -> None:
     """Require jobs of one source, the first of a kind that the test reads, and a known condition.
 
     Args:
         gate: Of names that are known.
         jobs: The releases that it lets release.
+        spec: What the kind of the first offers to gates.
         dialect: Of the engine that reads its source.
         document: The file.
         path: Of the gate in it.
@@ -48,7 +53,7 @@ def check_gate(
                 "write a release and a gate for each group, with where",
             )
     if jobs:
-        _check_first(gate, jobs[0], dialect, document, path)
+        _check_first(gate, jobs[0], spec, dialect, document, path)
     _check_condition(gate, dialect, document, path)
 
 
@@ -64,10 +69,15 @@ def _check_condition(gate: Gate, dialect: Dialect, document: Document, path: Pat
 
 
 def _check_first(
-    gate: Gate, job: ReleaseSection, dialect: Dialect, document: Document, path: Path
+    gate: Gate,
+    job: TestedRelease,
+    spec: Testable | None,
+    dialect: Dialect,
+    document: Document,
+    path: Path,
 ) -> None:
     """Require that the tested release is of a kind that the test reads."""
-    spec, reads = find(job.kind), gate.test.reads
+    reads = gate.test.reads
     rules = spec.rules(job, dialect) if spec is not None and spec.rules is not None else None
     asked = {
         "cells": spec and spec.cells,

@@ -6,24 +6,29 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, assert_never
 
 from streamdp.errors import ConfigurationError
-from streamdp.gates.questions.section import Asked, Tested, quantiles_of
+from streamdp.gates.questions.section import (
+    Asked,
+    CountTable,
+    Testable,
+    Tested,
+    TestedRelease,
+    quantiles_of,
+)
 from streamdp.gates.section import Gate
-from streamdp.kinds.registry import spec_of
-from streamdp.kinds.spec import CountTable
 from streamdp.sections.dialects import Dialect
 from streamdp.sections.expressions import expression
 from streamdp.types import CellQuery, Grid, Neighbours, TableQuery, UnitBound, with_bound
 
 if TYPE_CHECKING:
     from streamdp.gates.run import ThresholdingGate
-    from streamdp.kinds.section import ReleaseSection
     from streamdp.mechanisms.sparse_vector.thresholding import Terms, Thresholding
 
 
 def thresholding_gate(
     name: str,
     section: Gate,
-    first: ReleaseSection | None,
+    first: TestedRelease | None,
+    spec: Testable | None,
     dialect: Dialect,
     bound: UnitBound | None,
     neighbours: Neighbours,
@@ -34,6 +39,7 @@ def thresholding_gate(
         name: Of the gate.
         section: It.
         first: The release that it tests; None where it says itself what it asks.
+        spec: What its kind offers to gates.
         dialect: Of the engine that reads expressions.
         bound: How many records of a unit count; None where each record is a unit.
         neighbours: Relation of one record.
@@ -44,7 +50,7 @@ def thresholding_gate(
     from streamdp.gates.run import ThresholdingGate
     from streamdp.mechanisms.sparse_vector.thresholding import Terms, Thresholding
 
-    asked, rows = _asked(section, first, dialect), _units(bound, neighbours)
+    asked, rows = _asked(section, first, spec, dialect), _units(bound, neighbours)
     released = quantiles_of(first)
     prices = section.test_epsilon, section.epsilon_of_test()
     question = section.test.question(name, Tested(asked, rows, released, *prices))
@@ -67,22 +73,24 @@ def thresholding_gate(
     return made
 
 
-def _asked(section: Gate, first: ReleaseSection | None, dialect: Dialect) -> Asked:
+def _asked(
+    section: Gate, first: TestedRelease | None, spec: Testable | None, dialect: Dialect
+) -> Asked:
     """Query of a gate: as the first job asks, or as the gate says itself."""
     match section.test.asks:
         case "cells":
-            query = _cells(section, first, dialect)
+            query = _cells(section, first, spec, dialect)
             return Asked(query, query.grid)
         case "counts":
-            table = _table(section, first, dialect)
+            table = _table(section, first, spec, dialect)
             return Asked(table.query, cells=table.cells)
         case "rules":
-            named = None if first is None else spec_of(first).rules
+            named = None if spec is None else spec.rules
             rules = None if named is None else named(first, dialect)
             assert rules is not None, "checked when the configuration was loaded"  # noqa: S101
             return Asked(rules.query(), rules=rules)
         case "scores":
-            made = None if first is None else spec_of(first).scored
+            made = None if spec is None else spec.scored
             assert made is not None, "checked when the configuration was loaded"  # noqa: S101
             scored = made(first, dialect)
             return Asked(scored.query(), scored=scored)
@@ -90,12 +98,14 @@ def _asked(section: Gate, first: ReleaseSection | None, dialect: Dialect) -> Ask
             assert_never(section.test.asks)
 
 
-def _cells(section: Gate, first: ReleaseSection | None, dialect: Dialect) -> CellQuery:
+def _cells(
+    section: Gate, first: TestedRelease | None, spec: Testable | None, dialect: Dialect
+) -> CellQuery:
     """The cells of the column."""
     import math
 
-    if first is not None:
-        cells = spec_of(first).cells
+    if spec is not None:
+        cells = spec.cells
         assert cells is not None, "checked when the configuration was loaded"  # noqa: S101
         return cells(first, dialect)
     column, resolution, bounds = section.column, section.resolution, section.bounds
@@ -104,10 +114,12 @@ def _cells(section: Gate, first: ReleaseSection | None, dialect: Dialect) -> Cel
     return CellQuery(column, Grid(resolution, low, high))
 
 
-def _table(section: Gate, first: ReleaseSection | None, dialect: Dialect) -> CountTable:
+def _table(
+    section: Gate, first: TestedRelease | None, spec: Testable | None, dialect: Dialect
+) -> CountTable:
     """A table of the first job, or the records of a condition."""
-    if first is not None:
-        counts = spec_of(first).counts
+    if spec is not None:
+        counts = spec.counts
         assert counts is not None, "checked when the configuration was loaded"  # noqa: S101
         return counts(first, dialect)[section.test.table()]
     condition = section.test.condition()
@@ -136,7 +148,7 @@ def _require_practical(
         raise ConfigurationError(error.what, where=place, hint=error.hint) from None
 
 
-def _require_reach(name: str, section: Gate, first: ReleaseSection | None, margin: int) -> None:
+def _require_reach(name: str, section: Gate, first: TestedRelease | None, margin: int) -> None:
     """Refuse a gate whose noise hides even a batch that is wholly beyond.
 
     Raises:

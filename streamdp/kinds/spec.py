@@ -15,10 +15,10 @@ from streamdp.types import (
     ReleaseKind,
     Row,
     Rows,
-    TableQuery,
 )
 
 if TYPE_CHECKING:
+    from streamdp.gates.questions.section import CountTable
     from streamdp.kinds.rules.errors import RuleErrors
     from streamdp.kinds.section import (
         CheckContext,
@@ -139,19 +139,6 @@ class LeftOut(NamedTuple):
     share: float
     lower: float
     upper: float
-
-
-@dataclass(frozen=True, slots=True)
-class CountTable:
-    """A table of counts of a release, as a gate may ask for it.
-
-    Args:
-        query: With one marginal.
-        cells: Their names in the release, in order.
-    """
-
-    query: TableQuery
-    cells: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from streamdp.extras import require_extra
+from streamdp.errors import require_extra
 from streamdp.lakes.folders import LakeFormat
 from streamdp.types import File
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from streamdp.errors import SinkError
-from streamdp.extras import require_extra
+from streamdp.errors import SinkError, require_extra
 from streamdp.sections.secrets import Concealed, reveal
 from streamdp.sinks.columns import CURRENT, Column, columns, flagged, supersede
 from streamdp.sinks.section import SinkContext, SinkSection

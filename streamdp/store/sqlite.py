@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from operator import eq
 
-from streamdp import __version__
 from streamdp.database import Database
 from streamdp.errors import StoreError, StreamdpError
 from streamdp.store import archive, measurements, outbox, problems, rollups
@@ -35,6 +34,7 @@ from streamdp.types import (
     Release,
     Reservation,
 )
+from streamdp.version import __version__
 
 
 def bind_all(

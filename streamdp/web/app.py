@@ -14,7 +14,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from streamdp.config import Configuration
-from streamdp.config.sections.web import Web
+from streamdp.config.web import Web
 from streamdp.errors import IntegrityError, StreamdpError
 from streamdp.reports.state.status import is_alive, why_not_ready
 from streamdp.sections.secrets import reveal

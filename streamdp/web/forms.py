@@ -13,13 +13,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.datastructures import QueryParams
 
-from streamdp import __version__
 from streamdp.privacy.amounts import delta_text, epsilon_text, number_text
 from streamdp.privacy.filters import Item, Measure
 from streamdp.reports.guarantee.outlook import in_words
 from streamdp.reports.releases.headline import is_unusual, rounded
 from streamdp.reports.releases.series import Series
 from streamdp.types import Json, Release
+from streamdp.version import __version__
 from streamdp.web.tables import of_mappings
 
 STATIC = {

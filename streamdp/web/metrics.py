@@ -18,12 +18,12 @@ from prometheus_client.registry import Collector
 from starlette.requests import Request
 from starlette.responses import Response
 
-from streamdp import __version__
 from streamdp.privacy.amounts import ATTO, NANO
 from streamdp.privacy.filters import Measure
 from streamdp.reports.state.overview import JobLook, Overview, overview
 from streamdp.store.archive import restarts
 from streamdp.store.reading.reports import oldest_owed, owed_rows
+from streamdp.version import __version__
 from streamdp.web.http.parameters import Parameters
 from streamdp.web.reader import View
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from streamdp import __version__
 from streamdp.store.ledger.chain import PURPOSES
 from streamdp.types import Json
+from streamdp.version import __version__
 from streamdp.web.charts import STRETCHES
 from streamdp.web.log import LEVELS
 

@@ -12,7 +12,7 @@ from statistics import median
 from typing import assert_never
 from urllib.parse import quote
 
-from streamdp.config.sections.reports import ReportForm
+from streamdp.config.reports import ReportForm
 from streamdp.errors import StreamdpError
 from streamdp.reports.charts.frame import STYLE, alone
 from streamdp.reports.charts.panels import Chart, Panel, chart_of, panels

@@ -14,7 +14,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from streamdp.config import Configuration
-from streamdp.config.sections.web import Web
+from streamdp.config.web import Web
 from streamdp.errors import StreamdpError
 from streamdp.web.app import application, configured
 from streamdp.web.reader import KindOf, Reader

@@ -184,7 +184,7 @@ def test_a_library_that_is_missing_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: int, words: str
 ) -> None:
     """What to install, before anything is spent."""
-    monkeypatch.setattr("streamdp.extras.find_spec", lambda name: None)
+    monkeypatch.setattr("streamdp.errors.find_spec", lambda name: None)
     monkeypatch.setenv("PG", "host=h")
     sinks = ("{kind: stdout}", '{kind: postgres, connection: "${PG}", table: t}')
     path = written(tmp_path, (SERVER, DATABASE)[place], sinks[place])

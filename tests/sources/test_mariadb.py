@@ -180,7 +180,7 @@ def test_a_library_that_is_missing_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What to install, before anything is spent."""
-    monkeypatch.setattr("streamdp.extras.find_spec", lambda name: None)
+    monkeypatch.setattr("streamdp.errors.find_spec", lambda name: None)
     monkeypatch.setenv("MARIA", "mariadb://u@h/d")
     path = written(tmp_path, SERVER, "{kind: stdout}")
     result = CliRunner().invoke(cli, ["run", "--once", "-c", str(path)])

@@ -21,7 +21,7 @@ from starlette.testclient import TestClient
 
 from streamdp.cli.look.web import kind_of
 from streamdp.config import load
-from streamdp.config.sections.web import Web
+from streamdp.config.web import Web
 from streamdp.errors import StreamdpError
 from streamdp.web.app import application
 from streamdp.web.reader import Reader

@@ -12,7 +12,7 @@ import pytest
 from pydantic import SecretStr, ValidationError
 from starlette.testclient import TestClient
 
-from streamdp.config.sections.web import Web
+from streamdp.config.web import Web
 from streamdp.web.app import application
 from streamdp.web.http.guard import Limiter
 from streamdp.web.reader import Reader

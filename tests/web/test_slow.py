@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 import uvicorn
 
-from streamdp.config.sections.web import Web
+from streamdp.config.web import Web
 from streamdp.types import Json
 from streamdp.web.app import application
 from streamdp.web.pages import statement_of

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from streamdp.backends.section import Location, ServerEngineSection, Start
-from streamdp.extras import require_extra
+from streamdp.errors import require_extra
 from streamdp.sections.dialects import Dialect
 from streamdp.sections.secrets import Concealed, reveal
 from streamdp.types import Backend

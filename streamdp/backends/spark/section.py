@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from streamdp.backends.section import EngineSection, Location, Start
-from streamdp.extras import require_extra
+from streamdp.errors import require_extra
 from streamdp.objects.address import is_address
 from streamdp.sections.dialects import Dialect
 from streamdp.sections.document import Document, Path, refuse

@@ -14,7 +14,7 @@ from streamdp.cli.options import config_option, load_configuration, moment
 from streamdp.errors import StreamdpError
 
 if TYPE_CHECKING:
-    from streamdp.config.sections.reports import ReportForm
+    from streamdp.config.reports import ReportForm
     from streamdp.reports.releases.digest import Digest
     from streamdp.reports.releases.periods import Period
 

@@ -15,10 +15,10 @@ from streamdp.gates.questions.section import (
     Found,
     Tables,
     Tested,
+    TestedRelease,
     TestSection,
 )
 from streamdp.sections.expressions import OfOneRecord
-from streamdp.sections.section import Section
 from streamdp.sections.values import PositiveRational, Rational
 from streamdp.types import Json, Past, TableCounts
 
@@ -101,7 +101,7 @@ class CountTest(TestSection):
         """The score of an empty batch below a level; None above one, since there is no most."""
         return None if self.below is None else int(self.below)
 
-    def problems(self, release: Section, tables: Tables) -> Iterator[Found]:
+    def problems(self, release: TestedRelease, tables: Tables) -> Iterator[Found]:
         """Problems: a measure that does not count, or cells that it lacks."""
         if self.where is not None:
             hint = "take it out: the measure says what it counts"

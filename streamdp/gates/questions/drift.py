@@ -14,13 +14,13 @@ from streamdp.gates.questions.section import (
     Found,
     Tables,
     Tested,
+    TestedRelease,
     TestSection,
     quantiles_of,
 )
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.mechanisms.sparse_vector.drift import Tolerance, excess, rows
 from streamdp.mechanisms.sparse_vector.drift_chance import DriftChance
-from streamdp.sections.section import Section
 from streamdp.sections.values import PositiveRational, Rational
 from streamdp.types import CellCounts, Grid, Json, Past, Row
 
@@ -60,7 +60,7 @@ class DriftTest(TestSection):
             raise ValueError("a tolerance in ranks is a share below 1")
         return self
 
-    def problems(self, release: Section, tables: Tables) -> Iterator[Found]:
+    def problems(self, release: TestedRelease, tables: Tables) -> Iterator[Found]:
         """Problems: quantiles that the release does not publish."""
         for index, quantile in enumerate(self.quantiles):
             if quantile not in quantiles_of(release):

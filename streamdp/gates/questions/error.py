@@ -16,9 +16,9 @@ from streamdp.gates.questions.section import (
     Rules,
     Tables,
     Tested,
+    TestedRelease,
     TestSection,
 )
-from streamdp.sections.section import Section
 from streamdp.sections.values import Rational
 from streamdp.types import Json, Past, Row, TableCounts
 
@@ -62,7 +62,7 @@ class ErrorTest(TestSection):
         """A reason, always: the rule that is tested comes from a release."""
         return "error is of a release: name a job of rules in release"
 
-    def problems(self, release: Section, tables: Tables) -> Iterator[Found]:
+    def problems(self, release: TestedRelease, tables: Tables) -> Iterator[Found]:
         """Problem: `more` with a selection, which releases no average loss."""
         if self.more is not None and getattr(release, "kind", "") == "selection":
             yield ("test", "more"), "a selection releases no average loss", "give above"

@@ -17,10 +17,10 @@ from streamdp.gates.questions.section import (
     Scored,
     Tables,
     Tested,
+    TestedRelease,
     TestSection,
 )
 from streamdp.mechanisms.sparse_vector.drift import Tolerance, best, excess, rows, total
-from streamdp.sections.section import Section
 from streamdp.sections.values import PositiveRational, Rational
 from streamdp.types import Grid, Json, Past
 
@@ -64,7 +64,7 @@ class GrowthTest(TestSection):
             raise ValueError("the quantile is not between 0 and 1")
         return self
 
-    def problems(self, release: Section, tables: Tables) -> Iterator[Found]:
+    def problems(self, release: TestedRelease, tables: Tables) -> Iterator[Found]:
         """Problem: the sum of a column without bounds, of which one record may change all."""
         if self.score == "sum" and getattr(release, "bounds", None) is None:
             yield ("test", "score"), "one record may change the sum by any amount", "give it bounds"

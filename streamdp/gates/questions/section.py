@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal, Protocol
@@ -11,11 +11,36 @@ from typing import Annotated, Any, ClassVar, Literal, Protocol
 from streamdp.errors import InternalError
 from streamdp.gates.question import Question
 from streamdp.registry import Registry, subclass_of
+from streamdp.sections.dialects import Dialect
 from streamdp.sections.section import ByKind, Section
 from streamdp.types import CellQuery, Grid, Row, SumQuery, TableCounts, TableQuery
 
 
-def quantiles_of(release: Section | None) -> tuple[Fraction, ...]:
+class TestedRelease(Protocol):
+    """What gates read of the section of a release, whatever its kind."""
+
+    @property
+    def kind(self) -> str:
+        """Name of its kind."""
+        ...
+
+    @property
+    def source(self) -> str:
+        """Name of its source."""
+        ...
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """Columns of its groups."""
+        ...
+
+    @property
+    def expected_rows(self) -> int | None:
+        """Records that a batch is expected to have."""
+        ...
+
+
+def quantiles_of(release: TestedRelease | None) -> tuple[Fraction, ...]:
     """The quantiles that a release publishes; none if it is of another kind."""
     return getattr(release, "quantiles", ())
 
@@ -35,6 +60,10 @@ ONE_CELL = Grid(Fraction(1), 0, 0)
 
 class Rules(Protocol):
     """Rules of which a release names one, and a label that they err about."""
+
+    def query(self) -> TableQuery:
+        """The question to a batch."""
+        ...
 
     @property
     def label(self) -> str:
@@ -65,6 +94,10 @@ class Rules(Protocol):
 class Scored(Protocol):
     """Candidates whose best score a gate may follow."""
 
+    def query(self) -> TableQuery | SumQuery:
+        """The question to a batch."""
+        ...
+
     @property
     def one(self) -> Fraction:
         """The most that one record more or less changes a score."""
@@ -72,6 +105,43 @@ class Scored(Protocol):
 
     def best(self, statistic: Any) -> Fraction:
         """The best score of a batch. Private."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CountTable:
+    """A table of counts of a release, as a gate may ask for it.
+
+    Args:
+        query: With one marginal.
+        cells: Their names in the release, in order.
+    """
+
+    query: TableQuery
+    cells: tuple[str, ...]
+
+
+class Testable(Protocol):
+    """How a kind makes what gates ask of one of its releases; None where they may not ask."""
+
+    @property
+    def cells(self) -> Callable[[Any, Dialect], CellQuery] | None:
+        """The question of cells."""
+        ...
+
+    @property
+    def counts(self) -> Callable[[Any, Dialect], Mapping[str, CountTable]] | None:
+        """The tables of counts, by name."""
+        ...
+
+    @property
+    def rules(self) -> Callable[[Any, Dialect], Rules | None] | None:
+        """The rules that a release names one of."""
+        ...
+
+    @property
+    def scored(self) -> Callable[[Any, Dialect], Scored] | None:
+        """The candidates whose best score a gate may follow."""
         ...
 
 
@@ -146,7 +216,7 @@ class TestSection(Section):
         """What of a batch it is put to."""
         return "cells"
 
-    def problems(self, release: Section, tables: Tables) -> Iterator[Found]:
+    def problems(self, release: TestedRelease, tables: Tables) -> Iterator[Found]:
         """Problems between the test and the first release of the gate.
 
         Args:

@@ -21,7 +21,8 @@ from streamdp.sections.expressions import Derived, expression
 from streamdp.types import Dimension, Grid
 
 if TYPE_CHECKING:
-    from streamdp.kinds.spec import BuildContext, CountTable
+    from streamdp.gates.questions.section import CountTable
+    from streamdp.kinds.spec import BuildContext
     from streamdp.kinds.statistics.agreement import Tie
     from streamdp.kinds.statistics.kind import Statistics
     from streamdp.kinds.statistics.measures.counts import Count
@@ -96,7 +97,7 @@ def measures(
 
 def tables(section: StatisticsSection, dialect: Dialect) -> dict[str, CountTable]:
     """Its counts and histograms, one question each."""
-    from streamdp.kinds.spec import CountTable
+    from streamdp.gates.questions.section import CountTable
 
     where = None if section.where is None else expression(section.where, dialect)
     return {

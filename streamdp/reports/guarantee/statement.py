@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from streamdp import __version__
 from streamdp.config import Configuration
 from streamdp.database import Database
 from streamdp.privacy.accountants import epsilon_of_rho
@@ -26,6 +25,7 @@ from streamdp.store.ledger.privacy_guarantee import (
 from streamdp.store.measurements import select_measurements
 from streamdp.store.reading.reports import job_report
 from streamdp.types import Json
+from streamdp.version import __version__
 
 ASSUMED = "that no charge was chosen by looking at releases; the sum, and the caps, assume nothing"
 

@@ -1,1 +1,0 @@
-"""The sections of the configuration besides releases and gates."""
