@@ -47,8 +47,8 @@ RATE = 0.5
 KEEP = 0.98
 """Part of the sum of squares that a further gradient leaves: fifty releases are remembered."""
 
-LN10 = float(np.log(9.0))
-"""Logit of .9: a logistic law reaches it where a normal one has 1.28 deviations."""
+LOGIT_OF_LAST_DECILE = float(np.log(9.0))
+"""ln(.9/.1): the logistic quantile at .9, where the standard normal one is 1.28."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,7 +88,7 @@ class Descent:
             steps: Rule of the steps.
         """
         weights = np.zeros((len(levels), count))
-        weights[:, 0] = 1.28 * np.log(levels / (1.0 - levels)) / LN10 / FIRST_SCALE
+        weights[:, 0] = 1.28 * np.log(levels / (1.0 - levels)) / LOGIT_OF_LAST_DECILE / FIRST_SCALE
         return cls(weights, np.full(len(levels), 1.0 / FIRST_SCALE), loss, steps)
 
     def locations(self, features: FloatArray) -> FloatArray:
@@ -184,7 +184,7 @@ class Descent:
         return bool(np.isfinite(self.weights).all() and np.isfinite(self.inverse_scales).all())
 
     def to_json(self) -> Json:
-        """Return a state that `from_json` reads exactly."""
+        """Return a state that `restored` reads exactly."""
         return {
             "weights": self.weights.tolist(),
             "inverse_scales": self.inverse_scales.tolist(),

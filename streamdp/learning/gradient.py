@@ -1,7 +1,8 @@
 """The learner `online-gradient`: priors by gradient descent on the censored-regression surrogate.
 
 It releases as the default learner does: the first batch is drawn, later ones are counted between
-cuts at the quantiles of the learned priors. It believes nothing but these priors.
+cuts at fixed levels of the learned priors (`mixture.cuts`). Its only predictive distribution is the
+one through these priors.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from streamdp.learning.mixture.memory import Believer
 from streamdp.learning.mixture.mixture import BayesianMixture, Planned
 from streamdp.priors.joint import JointPrior
 from streamdp.priors.mixture import robust_laplaces
-from streamdp.types import Json
+from streamdp.types import FloatArray, Json
 
 VERSION = 3
-"""Of the form of the state."""
+"""Version of the state's form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +37,18 @@ class OnlineGradient(BayesianMixture):
 
     def describe(self) -> Json:
         """Return the public parameters that a state depends on."""
-        about = {"version": VERSION, "guess": list(self.guess)}
-        return {"learner": "online-gradient", **about, "loss": self.loss, "steps": self.steps}
+        about: Json = {"learner": "online-gradient", "version": VERSION, "guess": list(self.guess)}
+        about |= {"loss": self.loss, "steps": self.steps}
+        levels = self._levels()
+        known = np.array_equal(levels, _levels_of_version_3(self.targets))
+        return about if known else about | {"levels": levels.tolist()}
 
     def _believers(self) -> tuple[Believer, ...]:
-        levels = np.union1d(self.shares, self.targets)
-        return (Gradient.start(levels, self.loss, self.steps),)
+        return (Gradient.start(self._levels(), self.loss, self.steps),)
+
+    def _levels(self) -> FloatArray:
+        """Levels that have a prior: those of the cuts and those that are released."""
+        return np.union1d(self.shares, self.targets)
 
     def _priors(self, planned: Planned) -> JointPrior:
         """First priors; after a release the learned ones take the robust ones' place."""
@@ -55,3 +62,12 @@ class OnlineGradient(BayesianMixture):
         scales = np.maximum(descent.scales[at] * learned.unit.width, 1.0) * unit
         made = robust_laplaces(locations, scales, self.robust, self.robust_weight)
         return self._beside_public(first, made, planned.memory)
+
+
+def _levels_of_version_3(targets: FloatArray) -> FloatArray:
+    """Return the levels that a signature of version 3 means if it names none; never to be changed.
+
+    A state has one prior a level, so another rule of cuts must show in the signature.
+    """
+    tails = targets[targets < 0.1] * 0.5, 1.0 - (1.0 - targets[targets > 0.9]) * 0.5
+    return np.unique(np.concatenate((np.arange(1, 10) / 10.0, targets, *tails)))

@@ -22,7 +22,7 @@ from streamdp.learning.learner import Counted, Drawn, Learner, Observation
 from streamdp.mechanisms.histograms import Histogram, exact_counts, within
 from streamdp.priors.joint import JointPrior
 from streamdp.privacy.events import epsilon_of
-from streamdp.types import Batch, CellCounts, FloatArray, Json, Outcome, Plan
+from streamdp.types import Batch, CellCounts, FloatArray, History, Json, Outcome, Plan
 from tests.worlds import ReplayedEntropy
 
 DAY = 86_400
@@ -55,11 +55,12 @@ EXTREMES: dict[str, list[float]] = {
 every = pytest.mark.parametrize("case", CASES)
 
 
-def kind(case: str, **keys: Any) -> Quantiles:
+def kind(case: str, about_it: Json | None = None, **keys: Any) -> Quantiles:
     """Quartiles of whole numbers, as the configuration makes them."""
     about: Json = {"kind": "quantiles", "source": "s", "column": "x", "epsilon": "1/2"}
     about |= {"quantiles": "quartiles", "resolution": 1, "bounds": [0, FAR], "expected_rows": 500}
     about |= {"guess": {"location": 100, "scale": 30}, "prior": {**CASES[case], **keys}}
+    about |= about_it or {}
     section = QuantilesSection.model_validate(about)
     return build(section, BuildContext("add-remove", 1, 1, "duckdb", None))  # type: ignore[arg-type]
 
@@ -75,6 +76,24 @@ def after(made: Quantiles, values: list[float]) -> Json:
         plan = made.plan(state, batch)
         state = json.loads(json.dumps(made.learn(state, plan, released(made, plan, value))))
     return state
+
+
+@pytest.mark.parametrize(
+    ("case", "keys", "why"),
+    [
+        ("experts", {"quantiles": "median"}, "a single quantile"),
+        ("online-gradient", {"epsilon": 6}, "at least 3,000"),
+        ("experts that draw all", {}, "prior.measure"),
+        ("none", {}, "its learner"),
+        ("experts", {}, "nothing was released before"),
+    ],
+    ids=str,
+)
+def test_a_lesson_says_why_quantiles_are_drawn(case: str, keys: Json, why: str) -> None:
+    """From 3,000 of epsilon times the records on no batch is counted: only drawn."""
+    about = kind(case, keys)
+    (how, *_) = about.lessons(History((), about.init(), batches(1)[0]))
+    assert why in str({row["fact"]: row["value"] for row in how.rows}["why"])
 
 
 def released(made: Quantiles, plan: Plan, value: float) -> Outcome:

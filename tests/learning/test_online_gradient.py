@@ -13,6 +13,7 @@ from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.learning.baselines import Fixed
 from streamdp.learning.gradient import OnlineGradient
 from streamdp.learning.learner import Counted, Drawn
+from streamdp.learning.mixture import cuts
 from streamdp.learning.mixture.mixture import BayesianMixture
 from streamdp.priors.families import Cauchy
 from streamdp.types import CellCounts, FloatArray, Row
@@ -96,3 +97,20 @@ def test_a_state_survives_json_and_tells_its_losses() -> None:
     _, late = run(made, batches[2:], json.loads(json.dumps(early)), seed=1)
     assert late["descent"]["losses"][1] > early["descent"]["losses"][1]
     assert late["descent"]["losses"][0] < 40.0
+
+
+@pytest.mark.parametrize("targets", [(1, 50), (99, 100), (1, 4)], ids=str)
+def test_a_signature_names_the_levels_of_other_cuts(
+    targets: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A state has a prior for each level, so it is not read where a batch is cut at others.
+
+    The signature of the levels that states have had names none, so these states are read.
+    """
+    keys = {"targets": (Fraction(*targets),)}
+    before = gradient(**keys).signature()
+    assert "levels" not in before
+    monkeypatch.setattr(cuts, "EVEN", np.arange(1, 20) / 20.0)
+    after = gradient(**keys).signature()
+    assert after != before
+    assert len(after["levels"]) >= 19

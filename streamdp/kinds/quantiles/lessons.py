@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamdp.kinds.quantiles.bands import band
+from streamdp.kinds.quantiles.section import PLENTY
 from streamdp.learning.account import best_fixed, held, middles
 from streamdp.learning.features import NUMBERS, calendar, calendar_names, clock
 from streamdp.learning.learner import Counted, Drawn, Way
@@ -75,12 +76,11 @@ def _plan(kind: Quantiles, history: History, way: Way) -> Lesson:
     if isinstance(way, Drawn):
         facts["how"] = "quantiles are drawn under their priors"
         counts = bool(getattr(kind.learner, "histograms", ()))
-        facts["why"] = (
-            "nothing was released before" if counts else "this configuration draws every quantile"
-        )
+        facts["why"] = "nothing was released before" if counts else _why_drawn(kind)
     else:
         stages = len(way.histograms.shares)
-        more = "" if stages == 1 else f", then {stages - 1} more times between narrower cuts"
+        again = f"{stages - 1} more time{'s' if stages > 2 else ''}"
+        more = "" if stages == 1 else f", then {again} where the counts so far put the same shares"
         facts["how"] = f"records are counted between the cuts below{more}"
         facts["why"] = "of the ways to count, this one is foretold to err least"
     rows: list[Row] = [{"fact": name, "value": value} for name, value in facts.items()]
@@ -91,6 +91,20 @@ def _plan(kind: Quantiles, history: History, way: Way) -> Lesson:
             " noise is added; the quantiles follow from these, best where cuts are near them."
         )
     return Lesson("How this batch is released", fixed, tuple(rows))
+
+
+def _why_drawn(kind: Quantiles) -> str:
+    """Why no release of a configuration counts records."""
+    if not isinstance(kind.learner, BayesianMixture):
+        return "its learner draws every quantile"
+    if len(kind.quantiles) == 1:
+        return "a single quantile is drawn: one draw has less noise than counts on both its sides"
+    if float(kind.epsilon) * (kind.expected_rows or 0) >= PLENTY:
+        return (
+            f"epsilon times the expected records is at least {PLENTY:,.0f}: a draw is off by hardly"
+            " a rank then, and counts would rest on beliefs about what lies between cuts"
+        )
+    return "with its mechanism, prior.measure and price every quantile is drawn"
 
 
 def _beliefs(kind: Quantiles, planned: Planned) -> Lesson:

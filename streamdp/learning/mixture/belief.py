@@ -126,8 +126,8 @@ class Belief:
 
     def after(self, evidence: Evidence) -> After:
         """The belief after a release."""
-        seen = self.shares(evidence.cells)
-        off, marginal = evidence.shares - seen, self.marginal
+        predicted = self.shares(evidence.cells)
+        off, marginal = evidence.shares - predicted, self.marginal
         noise = evidence.noise + TINY * np.eye(len(evidence.cells))
         sizes = VARIANCES + evidence.fewer
         for _ in range(ROUNDS):
@@ -141,7 +141,7 @@ class Belief:
             likely = told[kept] / told[kept].sum()
             pulled = np.einsum("ik,ic,kcd->kd", likely, off[kept], inverse)
             at = self._support(of_curve, evidence.cells)
-            of, before = likely.sum(axis=1), likely.sum(axis=1) @ seen[kept]
+            of, before = likely.sum(axis=1), likely.sum(axis=1) @ predicted[kept]
             known = before + np.einsum("kcd,kd->c", among, pulled)
             curve = (1.0 - LEVELLED) * before + LEVELLED * there
             shares = (1.0 - LEVELLED) * (of @ self.shares(at, kept))

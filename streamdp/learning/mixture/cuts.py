@@ -1,4 +1,10 @@
-"""Where a batch is cut: at shares of its records, as it is believed to lie."""
+"""Cells at which a batch is cut: fixed levels of its predictive distribution.
+
+Any function of past releases and public facts is private enough (`mechanisms/PRIVACY.md` 3.10).
+Beside the counts, two things depend on the levels: `online-gradient` has a prior for each of them,
+so its signature names levels other than these (`learning.gradient`), and the expected error of a
+release plan takes them to be about evenly spaced (`stages.expected_errors`).
+"""
 
 from __future__ import annotations
 
@@ -8,21 +14,25 @@ from streamdp.learning.mixture.distribution import Distribution
 from streamdp.types import FloatArray
 
 EVEN = np.arange(1, 10) / 10.0
-"""Shares at which any batch is cut."""
+"""Levels at which any batch is cut, whatever quantiles are released.
+
+A count has the same noise whatever the number of bins, but the cdf at a cut is a sum of counts: its
+variance grows with their number, while the error between cuts falls with it.
+"""
 
 APART = 0.5
-"""Cuts for outer quantiles: so far out, in shares of what lies beyond the quantile."""
+"""A tail quantile q also has a cut at APART·q; in the upper tail at 1 - APART·(1 - q)."""
 
 
 def cut_shares(targets: FloatArray) -> FloatArray:
-    """Shares at which a batch is cut for some quantiles: evenly, and about those in the tails."""
+    """Return the levels of the cuts: deciles, and two levels a quantile below .1 or above .9."""
     low, high = targets[targets < EVEN[0]], targets[targets > EVEN[-1]]
     tails = (low, low * APART, high, 1.0 - (1.0 - high) * APART)
     return np.unique(np.concatenate((EVEN, *tails)))
 
 
 def cuts(believed: Distribution, shares: FloatArray) -> list[int]:
-    """Cells at which a batch is cut: those whose believed shares are nearest to the wanted ones."""
+    """Return the cells at which the predictive cdf is nearest to the levels."""
     at = believed.place(shares)
     below, above = np.floor(at), np.ceil(at)
     nearer = shares - believed.share(below) < believed.share(above) - shares

@@ -87,20 +87,20 @@ class Evidence:
             believed: Distribution of the batch before it was counted.
         """
         totals = [float(sum(stage.counts)) for stage in stages]
-        spread = [
+        variances_of_totals = [
             variance * len(stage.counts) for stage, variance in zip(stages, variances, strict=True)
         ]
-        number = Number.of(records, totals, spread)
+        number = Number.of(records, totals, variances_of_totals)
         whole = number.mean
         cells, shares, levers, blocks = [], [], [], []
-        for stage, total, variance in zip(stages, totals, spread, strict=True):
+        for stage, total, of_total in zip(stages, totals, variances_of_totals, strict=True):
             part = np.arange(1, len(stage.counts)) / len(stage.counts)
             cuts, sums = np.array(stage.cuts, float), np.cumsum(stage.counts, dtype=float)[:-1]
             seen = (sums - part * (total - whole)) / whole
             cells.append(cuts)
             shares.append(seen)
             levers.append((believed.share(cuts) + seen.clip(0.0, 1.0)) / 2.0 - part)
-            blocks.append(bridge(part, part) * (variance / whole**2))
+            blocks.append(bridge(part, part) * (of_total / whole**2))
         lever = np.concatenate(levers)
         noise = np.eye(len(lever)) / (4.0 * whole**2)
         noise += np.outer(lever, lever) * (number.variance / whole**2)

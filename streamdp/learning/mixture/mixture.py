@@ -1,4 +1,4 @@
-"""The default learner: count records between believed quantiles, and know all quantiles from it.
+"""The default learner: count records between public cuts, and estimate all quantiles from counts.
 
 The first release is drawn by a tree, as without learning, unless other groups of the batch show
 where it may lie. From then on noisy counts between public cuts show the whole distribution of a

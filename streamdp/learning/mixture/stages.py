@@ -1,8 +1,9 @@
 """How many stages a batch is counted in, by what each plan is foretold to err.
 
 One stage has all of the price, so the least noise; but between its cuts a quantile lies where
-curves say, and they may be wrong. The cuts of a second stage lie at the quantiles as the first has
-shown them, so that little is left open. Foretold from past releases and public facts alone.
+curves say, and they may be wrong. A later stage cuts at the same levels of the distribution as the
+stages before have shown it, so that little is left open. Foretold from past releases and public
+facts alone.
 """
 
 from __future__ import annotations
