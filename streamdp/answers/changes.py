@@ -128,7 +128,7 @@ def _change(
 
 
 def _sure(z: float) -> float:
-    """Probability that nothing would deviate less."""
+    """Probability of a smaller |z| if nothing had changed."""
     return float(2.0 * ndtr(abs(z)) - 1.0)
 
 
@@ -195,7 +195,7 @@ def _seen(days: list[Deviations], weight: Any) -> float:
 
 
 def _hats(cuts: FloatArray, at: FloatArray) -> FloatArray:
-    """Weights of a batch's shares in what is interpolated between them, shape (places, cuts)."""
+    """Return the weights of linear interpolation between a batch's cuts; (places, cuts)."""
     order = np.argsort(cuts, kind="stable")
     ends = np.concatenate(([0.0], cuts[order], [1.0]))
     found = np.zeros((len(at), len(cuts)))

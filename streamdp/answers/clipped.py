@@ -123,7 +123,7 @@ class Distances:
         return Hidden(likely, doubt, math.hypot(*(each.chance for each in found)))
 
     def _alike(self, own: Sequence[_Table], first: int, last: int, group: Group) -> Hidden:
-        """The same of releases that were clipped alike."""
+        """Return what clipping may hide of a sum over releases that were clipped alike."""
         column, possible, deviation, (low, most_low), (high, most_high) = self._beyond(
             own[-1], first, last
         )

@@ -320,7 +320,7 @@ class Distribution:
         return self.history.fitted()
 
     def of(self, releases: Sequence[int], partial: bool = False) -> IntArray:
-        """Places of releases; those without counts are left out if parts will do.
+        """Return indices of releases in the history; with `partial` without those of no counts.
 
         Raises:
             QuestionError: Some have no counts.

@@ -228,7 +228,7 @@ class _Likelihood:
 
     @classmethod
     def of(cls, history: History, places: IntArray, cuts: int) -> _Likelihood:
-        """That of a stretch.
+        """Build the marginal likelihood of some batches.
 
         The base is the first round: later ones follow the counts, and would hide what lies between.
         """
@@ -294,7 +294,7 @@ def _ascent(stretches: Sequence[_Likelihood], sweeps: int = 2) -> Scales:
 
 
 def _shaped(scales: Scales, stretches: Sequence[_Likelihood]) -> Scales:
-    """The same with the largest c that is not refuted."""
+    """Return the scales with the largest c whose likelihood is close to the maximum."""
     likely = np.zeros(len(SHAPES))
     for each in stretches:
         parts = each.parts(scales.rough)
@@ -442,7 +442,7 @@ def _estimate(
     across: Sequence[FloatArray],
     among: Sequence[float],
 ) -> Estimate:
-    """Shares of what has factors `across` of D and B with each batch, and `among` with itself."""
+    """Estimate a cdf, given the factors of its covariances with each batch and itself."""
     at, own = solved.base(cells), np.searchsorted(solved.places, solved.batch)
     known = deviation(at, solved.shares, rough) * across[0][own]
     known += bridge(at, solved.shares) * across[1][own]

@@ -101,7 +101,7 @@ class Store(Protocol):
     def bind_origins(
         self, scope: str, batch: str, origins: Collection[str], now: int
     ) -> Mapping[str, Belongs]:
-        """Bind files and tables to a budget; those that belong to others."""
+        """Bind files and tables to a budget; return those already bound to another."""
         ...
 
     def belongings(self, origins: Iterable[str]) -> Mapping[str, Belongs]:
@@ -186,7 +186,7 @@ class Store(Protocol):
         ...
 
     def passed_over(self, scope: str, job: str) -> frozenset[tuple[str, str]]:
-        """A job or gate, and batches refused to it under the caps in force."""
+        """Return the (job or gate, batch) pairs that the caps in force have refused."""
         ...
 
     def burn(self, reservation: Reservation, now: int) -> None:

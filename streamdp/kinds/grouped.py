@@ -91,7 +91,7 @@ class Grouped:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Those of the kind, with the group's in front: one of the same name gives way to them."""
+        """Columns of the group, then those of the kind but for any of the same name."""
         others = (column for column in self.of.columns if column.name not in self.by)
         return (*(Column(name, "text", "label") for name in self.by), *others)
 

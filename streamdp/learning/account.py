@@ -1,4 +1,4 @@
-"""Account of what a learner that counts believes of a batch: what is shown, and nothing is decided.
+"""Summaries of the mixture for display; nothing here affects a release.
 
 All of it follows from learned states and public facts.
 """

@@ -154,7 +154,7 @@ class LearnsPriors(Protocol):
 
 
 class PlansReleases(Protocol):
-    """Plans the whole of a release; as it stands, one whose quantiles are all drawn."""
+    """Plans releases; by default none, so the caller draws every quantile under `priors`."""
 
     __slots__ = ()
 
@@ -174,7 +174,7 @@ class PlansReleases(Protocol):
         return Reading(())
 
     def width_of_rank(self, seen: Observation) -> float:
-        """Value for a unit of rank at a single quantile, at most; 0 where nobody knows."""
+        """Upper bound of the quantile density dQ/du at a single quantile; 0 if unknown."""
         return 0.0
 
     def believed(self, way: Any) -> Any:
@@ -202,7 +202,7 @@ class PlansReleases(Protocol):
 
 
 class TellsBeliefs(Protocol):
-    """Tells what a state believes; as it stands, nothing beside its priors."""
+    """Reports what a state has learned; by default nothing but its priors."""
 
     __slots__ = ()
 

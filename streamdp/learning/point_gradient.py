@@ -122,7 +122,7 @@ class PrivateGradient(PointGradient):
         return PointGradient.describe(self) | {"private_gradient": True}
 
     def slope(self, state: Json, count: int, features: Features = ()) -> Slope:
-        """How the surrogate rises in (θ', φ') where quantiles lie at some values.
+        """Return the gradient of the surrogate in (θ', φ') as a function of the true quantiles.
 
         Args:
             state: What was learned before.

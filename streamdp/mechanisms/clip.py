@@ -333,7 +333,7 @@ class Clip:
         return replace(self, centre=centre, reach=reach, unit=unit, distances=distances)
 
     def _sees(self, reach: int) -> bool:
-        """Whether distances of half the unit still reach past nearly all that is likely.
+        """Return whether distances of half the unit still reach past nearly all that is likely.
 
         A reach that is short because noise is large says nothing about how far values lie.
         """

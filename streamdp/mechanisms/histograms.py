@@ -74,7 +74,10 @@ class Histograms:
         return self.noise_at(self.shares[stage])
 
     def noise_at(self, share: Fraction) -> Noise:
-        """For a share of the price: one record changes one count by one, or moves between two."""
+        """Noise of each count at a share of the price.
+
+        One record more changes one count by one, one that moves changes two.
+        """
         changed = 2 if self.relation == "substitute" else 1
         return noise_at(self.price.share(share), changed, changed)
 

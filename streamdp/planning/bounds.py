@@ -92,7 +92,7 @@ def _told(
 
 
 def _share(told: Mapping[int, LeftOut], bound: int) -> str:
-    """A share of records in words: a bound between two that are told leaves out no more, no less.
+    """Write the share that a bound leaves out; between two published bounds, its range.
 
     >>> _share({1: LeftOut(0.5, 0.4, 0.6), 5: LeftOut(0.1, 0.05, 0.2)}, 3)
     '5.0% to 60.0%'

@@ -110,7 +110,7 @@ class Column:
 
     @property
     def name(self) -> str:
-        """Of the series."""
+        """Name of the series."""
         return self.series.name
 
     @property

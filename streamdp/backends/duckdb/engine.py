@@ -162,7 +162,7 @@ class DuckDBBackend(SqlBackend):
         return tuple(filter(None, now))
 
     def one_by_one(self, columns: Mapping[str, str]) -> dict[str, str]:
-        """Those, decimals of many digits, and times that may be none.
+        """Return the expressions to read one by one: those of SQL, wide decimals, invalid times.
 
         Times are those that a query names, or that any use would cast.
         """

@@ -305,7 +305,7 @@ def _across(lines: list[dict[str, Json]]) -> list[dict[str, Json]]:
 def _drawn(
     found: list[Release], stands: Mapping[str, Standing], columns: Sequence[Column]
 ) -> tuple[list[dict[str, Json]], list[dict[str, Json]]]:
-    """Batch, price and values, with as many digits as intervals support: with these and without."""
+    """Return two tables of batch, price and values: with intervals and without."""
     from streamdp.reports.releases.told import told_column
 
     whole: list[dict[str, Json]] = [

@@ -35,7 +35,7 @@ class RankError:
     """The share of ranks that 95 % of releases stay within."""
 
     def expected(self, kind: Quantiles) -> Mapping[str, float | None]:
-        """In ranks, and in the unit of the column where a guess or bounds say how it is spread.
+        """Return the error that 95 % of releases stay within, in ranks and in the column's unit.
 
         None without expected rows. Where the first release is drawn, the paper's bound on the rank
         error stands beside it, and the loss U of the prior that it rests on.
@@ -55,7 +55,7 @@ class RankError:
         return kind.expected_rows is not None
 
     def key(self, kind: Quantiles) -> Hashable:
-        """Its first release, without regard to column or source."""
+        """Return a key of the first release, whatever its column or source."""
         return _first_release(kind, None), kind.epsilon
 
     def price_for(self, kind: Quantiles, error: float) -> Price | None:

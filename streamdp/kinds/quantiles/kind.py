@@ -115,7 +115,7 @@ class Quantiles:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The quantile, its value and where the truth lies; the smoothed series."""
+        """Columns of a row: quantile, value and its interval, smoothed value and its interval."""
         unit = self.unit
         columns = [Column("quantile", "number", "label"), Column("value", "number", "value", unit)]
         if self.learner.infers:
@@ -200,7 +200,7 @@ class Quantiles:
         return Plan(self.query(), event, mechanism, gradient and gradient.event())
 
     def _event(self, way: Way | None) -> Json:
-        """Event of one record, whichever way past releases make a batch be released.
+        """Return the event of one record: the worst of all release plans.
 
         All ways cost the same epsilon but not the same rho: were the one taken booked, a sum of
         rho would depend on releases, and would bound no adversary who can steer them.
@@ -231,7 +231,7 @@ class Quantiles:
         return self.tree(), self.believed(self.init())
 
     def told(self, plan: Plan, shown: tuple[Any, ...]) -> Plan:
-        """The plan of the same batch, now that other groups of it are released.
+        """Plan the same batch again, given what its other groups have released.
 
         Privacy: the question, and the event up to its prior, are those of `plan`: all ways that the
         learner may release in cost one epsilon, and are booked as the worst of them.

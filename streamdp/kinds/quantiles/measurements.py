@@ -130,7 +130,7 @@ def replayed(
 def _seen(
     kind: Quantiles, planned: Way | None, features: tuple[float, ...], found: list[Measurement]
 ) -> Observation | None:
-    """The release as the learner was told of it; None if it tells this one nothing."""
+    """Rebuild the learner's observation from measurements; None if they do not fit it."""
     form = found[0].terms.form
     if form == "counts" and planned is not None:
         stages = tuple(Histogram(each.cells, each.numbers) for each in found)

@@ -61,7 +61,7 @@ class QuantilesStudy(Study):
         return (section.column,) if isinstance(section.column, str) else ()
 
     def simulated(self, kind: Quantiles, stream: Stream) -> Quantiles:
-        """Without `expected_rows` beyond the learner's.
+        """Return the kind without its `expected_rows`; its learner keeps its own.
 
         They only make the statement of accuracy, which takes as long as a hundred releases.
         """

@@ -286,7 +286,7 @@ class Statistics:
         return Outcome(tuple(rows))
 
     def _statistic(self, measure: Measure, cell: int) -> str:
-        """Its statistic, with what it is of where records of a unit are left out."""
+        """Name the row's statistic, with what was counted where records of a unit are left out."""
         alike = measure.of_unit or self.counted == "records"
         return measure.statistic(cell) + ("" if alike else f" of {self.counted}")
 

@@ -185,7 +185,7 @@ def _half(
 
 
 def _guess(value: float, values: list[FloatArray], halves: list[FloatArray]) -> float:
-    """From how variances of other answers grow with their counts."""
+    """Extrapolate a half width from how variances of other answers grow with their counts."""
     known, widths = np.concatenate(values), np.concatenate(halves) / WIDTH
     large = known >= _LARGE
     shown = (widths[large] ** 2 - known[large]) / known[large] ** 2

@@ -1,4 +1,4 @@
-"""Belief about the distribution of one batch: curves, and what a batch does about its curve.
+"""Prior of the cdf of one batch: weighted curves, and a Brownian bridge about its curve.
 
 A batch is taken to have the distribution function F_i + G, i one of many curves. G is a Gaussian
 process of mean zero, a Brownian bridge of some deviation s on the marginal distribution: its
@@ -111,7 +111,7 @@ class Belief:
         return np.concatenate([group.places(shares) for group in self._groups(kept)])
 
     def centres(self, targets: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Where quantiles are believed to lie, and by how much curves differ there; each (m,).
+        """Return the location and scale of a Laplace prior of each quantile; each (m,).
 
         Tenths of all curves, for some reach as far as the grid; and the mean of those that releases
         taught, for a draw loses less by a wide prior than by a narrow one.
@@ -155,7 +155,7 @@ class Belief:
     def _beyond(
         self, known: Known, cells: FloatArray, weights: FloatArray, kept: BoolArray
     ) -> Known:
-        """What is known, with the records beyond the outermost cells as far off as in most curves.
+        """Replace the tails of the posterior mean, which no count covers, by the median curve's.
 
         No release says how those lie. The mean of all curves is wider than most of them, and would
         widen with every release that is learned from it: lengths of the middle curve are taken,
@@ -189,7 +189,7 @@ class Belief:
         return Known(places[keep], shares[keep])
 
     def explained(self, weights: FloatArray) -> FloatArray:
-        """Weights of curves and sizes, without those about the guess where others explain a batch.
+        """Drop the curves about the guess where learned ones have most of the posterior weight.
 
         Their tails reach as far as the grid: a hundredth of them would be the last hundredth of a
         batch.
@@ -219,7 +219,7 @@ class Belief:
         return np.asarray(weights / weights.sum())
 
     def _support(self, weights: FloatArray, cells: FloatArray) -> FloatArray:
-        """Cells that share the records of weighted curves out evenly, and some given ones."""
+        """Choose about PLACES cells at which the mean cdf is tabulated, and some given ones."""
         kept = weights > HARDLY
         flat = self.places(LEVELS, kept).clip(self.grid.lower - 1, self.grid.upper).ravel()
         order = np.argsort(flat)
@@ -241,7 +241,7 @@ class Belief:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """Belief about a batch after its release.
+    """Posterior mean of a batch's cdf, tabulated.
 
     Args:
         cells: Increasing, shape (p,).
@@ -258,7 +258,7 @@ class Known:
 
 @dataclass(frozen=True, eq=False)
 class After:
-    """Belief after a release.
+    """A prior updated by one release.
 
     Args:
         before: Belief before it.
@@ -290,7 +290,7 @@ class After:
         return float(self.weights[self.before.learned :].sum())
 
     def news(self, values: FloatArray, found: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """What the release alone shows of some quantities of a batch, without the belief before it.
+        """Return mean and variance of the likelihood of a release: its posterior over its prior.
 
         The belief about a quantity is taken to be normal before and after the release; the release
         is the normal likelihood that leads from one to the other.
@@ -337,7 +337,7 @@ def _reached(values: FloatArray, weights: FloatArray, level: float) -> FloatArra
 
 
 def _through(shares: FloatArray, curve: FloatArray, known: FloatArray) -> FloatArray:
-    """The shares of a curve, changed so that it goes through what is known at the cuts.
+    """Warp a cdf so that it passes through the posterior mean at the cuts.
 
     Args:
         shares: Of the curve at some cells, shape (p,).

@@ -94,7 +94,7 @@ class Distribution:
         return float(max((high - low) / 2.0, 0.5))
 
     def lies(self) -> Place:
-        """Where it lies."""
+        """Return the median and half the interdecile range."""
         return Place(self.centre, self.width)
 
     def moved(self, place: Place, shift: float, stretch: float) -> Distribution:
@@ -115,7 +115,7 @@ class Distribution:
         return shift, math.log(self.width / place.width)
 
     def towards(self, other: Distribution, step: float) -> Distribution:
-        """The quantiles of both, so far from these to those: shapes do not blur as places move.
+        """Interpolate the quantile functions of two distributions, a fraction `step` of the way.
 
         Beyond the outer tenths, logarithms of distances from them are taken, in half widths, and
         they grow or shrink by a bounded step. So a tail that few records show, far out by chance on
@@ -164,7 +164,7 @@ def _lengths(away: FloatArray, width: float) -> FloatArray:
 
 
 def _thinned(cells: FloatArray, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Without the inner knots that change the function least, no two neighbours at once."""
+    """Remove the inner knots that change the cdf least until `KNOTS` are left."""
     kept = np.append(np.diff(cells) > 0.0, True)
     kept[0] = True
     cells, shares = cells[kept], shares[kept]

@@ -27,7 +27,7 @@ NOTHING = 1e6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """Noisy shares.
+    """Noisy observations of the cdf at some cells, with their covariance.
 
     Args:
         cells: Shape (k,).
@@ -48,7 +48,7 @@ class Evidence:
 
     @property
     def fewer(self) -> float:
-        """Variance of a sample of so many records, beyond that of a usual batch."""
+        """Sampling variance E[1/N] beyond that of a usual batch, at least 0."""
         return 0.0 if self.number is None else self.number.fewer
 
     @classmethod
@@ -116,7 +116,7 @@ class Evidence:
 
 
 def _of_ties(cells: FloatArray, targets: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Where drawn quantiles say something, of what share, and the variance of what they leave open.
+    """Return cells, cdf values and extra variances for draws of which some fell in one cell.
 
     A share that lies anywhere in a gap g between two targets is its middle, with variance g²/12.
     """

@@ -64,7 +64,7 @@ class Regression:
         found: tuple[float, float],
         variances: tuple[float, float] = (0.0, 0.0),
     ) -> Regression:
-        """After one more batch.
+        """Return the regression updated by one batch.
 
         Args:
             inputs: Of the batch, a one first; shape (d,).

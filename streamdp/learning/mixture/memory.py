@@ -130,7 +130,7 @@ class Memory:
         return Belief(around.grid, curves, weights, self.sizes, self.records, self.releases)
 
     def learned(self, around: Around, after: After) -> Memory:
-        """The memory after one more release; one of hardly any records teaches their number.
+        """Return the memory after one release; of hardly any records it learns their number alone.
 
         Args:
             around: The batch.

@@ -77,7 +77,7 @@ class Planned:
     read: dict[tuple[Histogram, ...], After] = field(default_factory=dict, repr=False)
 
     def after(self, stages: tuple[Histogram, ...], histograms: Histograms) -> After:
-        """The belief after some stages of counts; every stage, the rows and the state ask."""
+        """Return the posterior after these stages; cached, as next cuts, rows and state need it."""
         if stages not in self.read:
             self.read[stages] = self.belief.after(self.evidence(stages, histograms))
         return self.read[stages]
@@ -91,7 +91,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class BayesianMixture(Learner):
-    """Believed distributions, mixed; and how a batch is released.
+    """Bayesian mixture of predictive distributions; plans releases and reads noisy counts.
 
     Args:
         tree: Over all quantiles.
@@ -149,7 +149,7 @@ class BayesianMixture(Learner):
         return self._way(self._memory(state), around)
 
     def told(self, way: Way, shown: Sequence[Shown]) -> Way:
-        """How the batch is released, now that other groups of it are.
+        """Plan the release again, given what other groups of the batch have released.
 
         Args:
             way: How it would be without them.
@@ -194,14 +194,14 @@ class BayesianMixture(Learner):
         )
 
     def width_of_rank(self, seen: Observation) -> float:
-        """Width of a rank of a single quantile, as past values and this one differ."""
+        """Bound the quantile density dQ/du at a single quantile by the spread of past values."""
         if len(self.targets) > 1:
             return 0.0
         values = (*seen.way.planned.memory.drawn, *seen.values)
         return width_of_rank(seen.way.tree, self.expected_rows, values)
 
     def reach(self, seen: Observation) -> float:
-        """Farther than a single quantile differed from release to release its batch's own is not.
+        """Bound how far a single drawn quantile is off by how much its released values differ.
 
         Noise and moves of batches both are in these differences.
         """
@@ -252,7 +252,7 @@ class BayesianMixture(Learner):
         return self._memory(state).shares()
 
     def linear_priors(self, state: Json) -> LinearPriors | None:
-        """Those of gradient descent, if it is one of the believers and there was a release."""
+        """Return the linear priors of gradient descent; None without it, or before a release."""
         unit = float(self.tree.grid.resolution)
         for each in self._memory(state).believers:
             if isinstance(each, Gradient) and each.began:
@@ -260,7 +260,7 @@ class BayesianMixture(Learner):
         return None
 
     def expecting(self, rows: int) -> BayesianMixture:
-        """The same, for batches of so many records."""
+        """Return the learner for batches of `rows` records."""
         return replace(self, expected_rows=rows)
 
     def drawing_all(self) -> BayesianMixture:
@@ -272,7 +272,7 @@ class BayesianMixture(Learner):
         return start.restored(state) if state else start
 
     def _believers(self) -> tuple[Believer, ...]:
-        """Those of whom none has learned."""
+        """Return the predictors in their initial state."""
         return (Past.start(),)
 
     def _way(self, memory: Memory, around: Around) -> Way:
@@ -299,7 +299,7 @@ class BayesianMixture(Learner):
         return int(np.argmin(errors))
 
     def _priors(self, planned: Planned) -> JointPrior:
-        """First priors; after a release laws about believed quantiles take the robust ones' place.
+        """Return Laplace priors about the believed quantiles; before any release, the first ones.
 
         They are as wide as curves differ there. First shapes stay: they hold where the guess does.
         """
@@ -329,7 +329,7 @@ class BayesianMixture(Learner):
         return replace(first, robust=both)
 
     def _against(self, planned: Planned, values: Sequence[float]) -> float:
-        """What releases say against public rows, after one more.
+        """Return the log Bayes factor of the public priors after one more release, at most 0.
 
         A value counts where public rows give it less than a part `FAR` of the mass that the priors
         of its draw do: a draw from narrow priors lies near them in any case.

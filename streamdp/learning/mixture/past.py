@@ -75,7 +75,7 @@ class Past:
     def _explained(
         self, inputs: FloatArray, after: After, found: Distribution, origin: Place
     ) -> Regression:
-        """The regression on public numbers after one more release."""
+        """Return the regression on public numbers updated by one release."""
         known, away = self._numbers(inputs), found.away(origin)
         if after.before.releases < GUESSED:
             return known.learned(inputs, away)

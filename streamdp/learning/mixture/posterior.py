@@ -146,7 +146,7 @@ class Posterior:
 
 
 def _beyond(known: Known, before: Belief) -> tuple[FloatArray, FloatArray]:
-    """Places and shares of what is known, and of places beyond it on the grid."""
+    """Return the tabulated cells and cdf values, and cells beyond them on the grid."""
     reach, cells = BEYOND * known.distribution().width, known.cells
     low = np.unique(np.floor(cells[0] - reach).clip(min=before.grid.lower))
     high = np.unique(np.ceil(cells[-1] + reach).clip(max=before.grid.upper))
@@ -156,7 +156,7 @@ def _beyond(known: Known, before: Belief) -> tuple[FloatArray, FloatArray]:
 
 
 def _doubt(before: Belief, evidence: Evidence) -> float:
-    """Variance d², as far as so many releases leave it."""
+    """Return d², the prior variance of the curves' error after `before.releases` releases."""
     cells = len(np.unique(evidence.cells)) + 1
     told = min(before.releases, REMEMBERED) / (TIMES * cells * evidence.unit)
     return 1.0 / (1.0 / FIRST_DOUBT + told)

@@ -151,7 +151,7 @@ class Number:
 
     @cached_property
     def mean(self) -> float:
-        """At least one: shares are of it."""
+        """Posterior mean, at least one, since shares are divided by it."""
         return max(float(self.weights @ self.values), 1.0)
 
     @cached_property
@@ -167,7 +167,7 @@ class Number:
 
     @cached_property
     def few(self) -> float:
-        """Probability of next to no records: no quantile lies anywhere then."""
+        """Posterior probability of too few records to say where they lie."""
         few = max(min(FEW, FEW_SHARE * self.before), 1.0)
         return float(self.weights[self.values < few].sum())
 
@@ -178,12 +178,12 @@ class Number:
 
     @property
     def probably_few(self) -> bool:
-        """Whether it has more likely than not, or may have them on a day unlike those before."""
+        """Whether few records are likelier than not, or possible on an unusual day."""
         return self.few > 0.5 or (self.hardly_any and self.usual < 0.5)
 
     @property
     def point(self) -> float:
-        """The whole number that as much lies above as below."""
+        """Posterior median."""
         at = np.searchsorted(np.cumsum(self.weights), 0.5).clip(max=len(self.values) - 1)
         return float(self.values[at])
 

@@ -1,4 +1,4 @@
-"""How many stages a batch is counted in, by what each plan is foretold to err.
+"""Choose the release plan, how the price is split over stages, of least expected error.
 
 One stage has all of the price, so the least noise; but between its cuts a quantile lies where
 curves say, and they may be wrong. A later stage cuts at the same levels of the distribution as the
@@ -42,7 +42,7 @@ LEAST = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Open:
-    """Gaps that one stage leaves open between its cuts, by curve and quantile, in squared ranks.
+    """Expected squared error of the cdf between the cuts of one stage, by curve and quantile.
 
     Args:
         misfit: As curves differ, shape (i, m).
@@ -82,7 +82,7 @@ def foretold(
     opened = _opened(belief, targets, cuts, at, belief.places(targets)[kept], mean)
 
     def left(each: float) -> float:
-        """At the cuts, by so much noise, in squared ranks."""
+        """Return the cdf's posterior variance, averaged over the cuts, for counts of this noise."""
         spread = prior + each * noise + LEAST * np.eye(len(cuts))
         return float(np.trace(prior - prior @ np.linalg.solve(spread, prior))) / len(cuts)
 
@@ -109,7 +109,7 @@ def _opened(
     places: FloatArray,
     mean: FloatArray,
 ) -> _Open:
-    """All that lies between the cuts.
+    """Return the expected errors between the cuts.
 
     Args:
         belief: About the batch.

@@ -1,4 +1,4 @@
-"""How thin a batch may be at a single quantile, as released values show.
+"""Bounds at a single drawn quantile from the spread of its past releases.
 
 Where one quantile is released, nothing tells how a batch is spread but the guess, which may be
 wrong. Releases differ by noise, and by what batches do as samples; both are known in ranks. So

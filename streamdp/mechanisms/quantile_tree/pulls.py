@@ -101,7 +101,7 @@ def _gain(prior: Prior, grid: Grid, atom: float) -> float:
 
 
 def _left(values: FloatArray, targets: FloatArray, reach: FloatArray) -> FloatArray:
-    """Where the quantiles may lie at least, if the values have ranks that are too high by `reach`.
+    """Return lower bounds of the quantiles if every rank is too high by `reach`.
 
     No farther than the released value that surely lies left of them; -∞ where there is none.
     """

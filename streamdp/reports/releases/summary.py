@@ -519,7 +519,7 @@ def bound_said(
 
 
 def _together(releases: Sequence[Release], *, growing: bool) -> str:
-    """The same by all releases of a period; nothing of prices in rho.
+    """Say how often a guess from all releases of a period is right; empty for prices in rho.
 
     Args:
         releases: Those that are shown, and none is left out.

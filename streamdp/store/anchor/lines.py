@@ -77,7 +77,7 @@ class Spending(NamedTuple):
 
     @property
     def losses(self) -> Losses:
-        """Its amounts; none of the charge before that counts against a batch more."""
+        """Amounts of this charge; zero where it only shares those of the charge before."""
         if self.joined == SHARED:
             return 0, 0, 0
         return self.epsilon_nano, self.rho_nano, self.delta_atto

@@ -34,7 +34,7 @@ noise there is, and the surer the wider the stretch is against the one beside it
 
 @dataclass(frozen=True, slots=True)
 class Lay:
-    """How released values and quantiles lie to each other in batches, whatever was released.
+    """Standard values at sampled ranks and at quantiles, independent of the released values.
 
     Args:
         standard: Values of the standard laws at the ranks of released values, shape (samples, m).
@@ -85,7 +85,7 @@ def _end_slopes(values: FloatArray, standard: FloatArray) -> tuple[FloatArray, F
 def through(
     released: FloatArray, lay: Lay, scale: float, thin: float = 0.0, *, seen: bool = True
 ) -> FloatArray:
-    """Quantiles of batches that lie so about the released values; (samples, m).
+    """Return quantiles of simulated cdfs through released values and their sampled ranks.
 
     Args:
         released: Values, shape (m,).
@@ -120,7 +120,7 @@ def through(
 def _gathered(
     found: FloatArray, released: FloatArray, lay: Lay, ends: tuple[FloatArray, FloatArray]
 ) -> FloatArray:
-    """Interval ends where a batch is as dense as beside a stretch, and the rest of it thin.
+    """Widen for batches whose records are concentrated at one end of a gap between values.
 
     A third of the batches have the records of each stretch near its left end, a third near its
     right. So a stretch that is far wider than the one beside it may be a hole between two humps.
@@ -159,7 +159,7 @@ def _moved_on(
     away: FloatArray,
     ends: tuple[FloatArray, FloatArray],
 ) -> FloatArray:
-    """Quantiles as far off as if a batch were as thin on this side of a value as on the other.
+    """Widen as if the density beside a value were the lower of those on its two sides.
 
     No farther than the next value, or than they are. Between released values a batch may have its
     records anywhere: beside a value it may be as thin as on the other side of it.

@@ -1,4 +1,4 @@
-"""Where this batch's true quantiles lie, given what was released: post-processing, so free.
+"""Intervals of *drawn* quantiles, computed from releases alone: post-processing, so free.
 
 The law of the ranks that released values have in their batch follows from the tree and the public
 number of rows (`planning.rank_law`); it is the same for any batch. Turned around, ranks G that
@@ -46,7 +46,7 @@ CHANCE = 1e-3
 
 
 def step_of(cells: IntArray) -> int:
-    """Cells between values that records have, 1 unless released cells show more.
+    """Estimate the step of the column's values, in cells; 1 if none is significant.
 
     Whole numbers on a grid of hundredths have all records at every hundredth cell. An independent
     draw finds such cells where many records are; chance alone hardly draws several multiples of one
@@ -167,7 +167,7 @@ def _laid(tree: QuantileTree, shaped: bool, rows: int) -> tuple[FloatArray, Lay]
 
 
 def _pulled(tree: QuantileTree, shaped: bool, rows: int) -> FloatArray:
-    """Ranks of released values, off by as much more as shapes may pull below the root.
+    """Sample the ranks of released values, with what shapes may add below the root.
 
     Given the root's values, shapes know where the others lie: a bump has about all the mass of its
     node, where an even prior has one part in n for each of its n units of noise. A draw stays on
@@ -197,7 +197,7 @@ def _inwards(
     rows: int,
     believed: Believed,
 ) -> FloatArray:
-    """Ends of values that may lie outside the batch, no bound for others; shape (2, m)."""
+    """Return inner bounds of values that may lie outside the batch; shape (2, m)."""
     levels, last = tree.levels(), len(tree.quantiles) - 1
     targets = [float(quantile) for quantile in tree.quantiles]
     found = np.array([np.full(last + 1, np.inf), np.full(last + 1, -np.inf)])

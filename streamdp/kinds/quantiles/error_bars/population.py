@@ -1,4 +1,4 @@
-"""Weighted draws from several laws of four numbers, each drawn about the best of those before.
+"""Adaptive importance sampling of a family with four parameters.
 
 References:
     Cappé et al. 2004 (population Monte Carlo); Veach & Guibas 1995 (weights by the mixture).
@@ -46,7 +46,7 @@ def law_of(batches: FloatArray, weights: FloatArray, least: FloatArray) -> Law:
 
 
 def tempered(logs: FloatArray) -> FloatArray:
-    """Weights to the largest power at which `_ENOUGH` batches share them, in effect."""
+    """Temper the weights so far that the effective sample size is at least `_ENOUGH`."""
     low, high = 0.0, 1.0
     off = logs - logs.max()
     for power in (1.0, *([None] * 10)):

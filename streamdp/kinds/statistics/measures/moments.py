@@ -290,7 +290,7 @@ class MomentOf:
         weekday: int | None,
         of_mean: Estimates,
     ) -> tuple[Json, Estimates]:
-        """The same of variances: of squares, less the square of what is believed of the mean.
+        """Update the filter of variances by mean squares less squares of the believed means.
 
         The square of a mean that is known up to v is larger by v than that of what is believed, and
         the square of a noisy mean would be larger by all its noise.
@@ -307,7 +307,7 @@ class MomentOf:
     def _divided(
         self, clip: Clip, numbers: Estimates, found: Estimates, mean: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Ends of what all releases say, which are as wrong as the numbers that were divided by.
+        """Widen intervals of smoothed values by the error of the numbers they were divided by.
 
         Numbers of records are filtered, so their error lasts: more releases do not lessen it.
         """
@@ -351,7 +351,7 @@ class MomentOf:
         return off + moved**2, off + (0.0 if whole else squares)
 
     def _base(self, clip: Clip, n: FloatArray) -> FloatArray:
-        """Variance of the least change that is told apart of a sum or a variance, in cells."""
+        """Least variance of a change that the filter of a sum or variance tells apart, in cells."""
         second = max(clip.second_moment(), 1.0)
         if self.moment == "sum":
             return n * second

@@ -98,7 +98,7 @@ class PrivateWeights:
         return choice(ways, **about, drawn=designs.index(drawn))
 
     def _cold_designs(self) -> tuple[Design, ...]:
-        """Those of which the one is drawn that past releases foretell to be best."""
+        """Return the designs of a release without a learned hypothesis; past releases choose one."""
         cold = self._design(cold=True)
         if not self._looks or self.rounds:
             return (cold,)

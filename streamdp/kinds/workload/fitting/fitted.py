@@ -51,7 +51,7 @@ def evidence(measurement: Measurement, foretold: Sequence[FloatArray], total: fl
 
 
 def most_shown(apart: FloatArray, cells: FloatArray, noise: float, total: float) -> FloatArray:
-    """Nats that measurements of items show of counts that are as far from the learned as even ones.
+    """Return the log Bayes factor by which each item can tell learned counts from uniform ones.
 
     Args:
         apart: Squared distance of the learned counts of each item from even ones.

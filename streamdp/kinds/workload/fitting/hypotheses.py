@@ -167,7 +167,7 @@ class Fit:
 
 
 def _behind(evidence: FloatArray, fit: Fit) -> float:
-    """Evidence for the uniform hypothesis, behind the others by no more than measurements show."""
+    """Return the uniform hypothesis's evidence; how far it may fall behind is capped."""
     lead = float((evidence + BIAS).max() - BIAS[UNIFORM])
     behind = min(lead - float(evidence[UNIFORM]), fit.most)
     if fit.hypothesis != UNIFORM:

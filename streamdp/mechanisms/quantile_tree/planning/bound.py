@@ -135,7 +135,7 @@ def _widest(grains: Grains, step: Step) -> float:
 
 
 def _own(tree: QuantileTree, sharpness: float, loss: float, draws: int) -> FloatArray:
-    """Error in records of a node's own draws: what is fixed, and what ln(1/β) adds."""
+    """Return the rank error of a node's own draws: a constant, and the factor of ln(1/β)."""
     nats, most, costs = loss + math.log(draws), CLIP, sharpness
     if tree.node == "joint":
         nats += tree.branching * math.exp(-BELOW_CLIP)
