@@ -73,7 +73,7 @@ def quantile_change(
 
 
 def shift(history: History, scales: Scales, one: IntArray, other: IntArray) -> Change:
-    """By how much all deciles moved together."""
+    """Change of all deciles together."""
     base = history.base(np.concatenate((one, other)))
     inside = (base.cut_shares[0] - 0.02 <= DECILES) & (base.cut_shares[-1] + 0.02 >= DECILES)
     at = DECILES[inside] if inside.any() else np.array([0.5])

@@ -64,8 +64,8 @@ class _Table:
 
 
 _Beyond = tuple[Grid, float, float, Sides, Sides]
-"""Of a record of any group: the column, the possible mean and the root mean square beyond the
-reach, and how much of it lies below and above, each as is likely and as is possible."""
+"""What lies beyond the reach of a record of any group: the column, the possible mean and the root
+mean square, and how much of it lies below and above, each as is likely and as is possible."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -401,7 +401,7 @@ class Distribution:
         return self._in_unit(found)
 
     def shift(self, one: IntArray, other: IntArray) -> Change:
-        """By how much all deciles moved together, in the unit of the column."""
+        """Change of all deciles together, in the unit of the column."""
         return self._in_unit(shift(self.history, self.scales, one, other))
 
     def _in_unit(self, found: Change) -> Change:

@@ -50,7 +50,7 @@ WINDOW, MOST_WINDOWS, FEW_CUTS = 35, 8, 5
 """Batches of a stretch that a and r are fitted on, how many stretches, and cuts of each batch."""
 
 LONG, MOST_LONG, MANY_CUTS = 100, 2, 9
-"""The same of c: only many cuts together tell what lies between them."""
+"""Batches, stretches and cuts that c is fitted on: only many cuts tell what lies between them."""
 
 TAIL = 0.06**2
 """Variance of what lies beyond the usual outermost cuts, over that of a bridge: it is guessed."""

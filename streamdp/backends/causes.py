@@ -68,7 +68,7 @@ CAUSES: dict[Cause, _Words] = {
         "look at the names of database, schema and table",
     ),
 }
-"""By name."""
+"""Causes of failures by name."""
 
 AFTER_THE_CHARGE: tuple[Cause, ...] = ("timeout", "lock", "unreachable")
 """Causes that are told of a question whose charge is spent."""

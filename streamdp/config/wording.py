@@ -49,7 +49,7 @@ TEXTS = {
     "union_tag_not_found": "say which kind it is: kind is missing",
     "frozen_instance": "this cannot be changed",
 }
-"""By the type of pydantic's error; the facts are those it has found."""
+"""Words by the type of pydantic's error; the facts are those it has found."""
 
 
 def wording(problem: Mapping[str, Any]) -> str:

@@ -1,1 +1,1 @@
-"""In what order: the walk of a release, and what is due."""
+"""The order of things: the walk of a release, and what is due."""

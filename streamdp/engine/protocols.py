@@ -245,7 +245,7 @@ class Store(Protocol):
         ...
 
     def rolled_up(self, job: str) -> Mapping[tuple[str, str], tuple[int, str]]:
-        """By step and period: the newest revision, and what it was made of."""
+        """Return the newest revision of each step and period, and what it was made of."""
         ...
 
     def add_rollup(

@@ -87,7 +87,7 @@ class FoundGroups:
         return self.like.lessons(history) if isinstance(self.like, Explains) else ()
 
     def signature(self) -> Json:
-        """That of the kind: groups come and go, and what was learned of them stays."""
+        """Return the kind's signature: groups come and go, and what was learned of them stays."""
         return self.like.signature()
 
     def init(self) -> Json:

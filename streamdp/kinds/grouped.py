@@ -96,7 +96,7 @@ class Grouped:
         return (*(Column(name, "text", "label") for name in self.by), *others)
 
     def expecting(self, rows: Rows) -> Grouped:
-        """The same, where each group that is named has so many records."""
+        """Return the kind in which each named group has so many records."""
         own = dict(self.own)
         for group in (group for group in self.groups if group in rows):
             one = cast("ExpectsRows", self._of(group))
@@ -119,7 +119,7 @@ class Grouped:
         return replace(self, own=own)
 
     def signature(self) -> Json:
-        """That of one group, and the columns; a list of groups may grow without forgetting."""
+        """Return one group's signature and the columns; the list of groups may grow."""
         return {**self.of.signature(), "by": list(self.by)}
 
     def init(self) -> Json:

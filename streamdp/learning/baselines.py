@@ -23,11 +23,11 @@ class Fixed(Learner):
     first: tuple[Prior, ...]
 
     def describe(self) -> Json:
-        """It has no state to depend on anything."""
+        """Name the learner; it has no state that depends on more."""
         return {"learner": "none"}
 
     def init(self) -> Json:
-        """Nothing."""
+        """Return no state."""
         return {}
 
     def priors(self, state: Json, count: int, features: Features = ()) -> tuple[Prior, ...]:
@@ -35,7 +35,7 @@ class Fixed(Learner):
         return self.first
 
     def observe(self, state: Json, seen: Observation) -> Json:
-        """Nothing."""
+        """Return no state."""
         return {}
 
 
@@ -64,7 +64,7 @@ class LastRelease(Learner):
         return {"learner": "last-release", "scale": self.scale, "resolution": self.resolution}
 
     def init(self) -> Json:
-        """Nothing released yet."""
+        """Return the state before any release."""
         return {"values": [], "changes": []}
 
     def priors(self, state: Json, count: int, features: Features = ()) -> tuple[Prior, ...]:

@@ -36,7 +36,7 @@ SPREADS = 3.0, 0.5
 """Deviations before any release, in standardised units: of a constant, and of an effect."""
 
 INFORMATION = 0.9, 0.99
-"""Part of what is known of a constant, and of an effect, that a further release leaves."""
+"""Discount a release of the information on the constants, and on the effects."""
 
 SCALE_RATE, STEEPEST = 0.03, 2.0
 """Step of the logarithm of a scale, late, and the most that one release counts in it."""
@@ -60,7 +60,7 @@ class Descent:
     Args:
         weights: W, shape (l, d).
         inverse_scales: φ, shape (l,).
-        loss: Σ U_j, or ln Σ exp U_j, which the worst levels lead.
+        loss: Σ U_j, or ln Σ exp U_j, which the worst levels dominate.
         steps: Which rule steps.
         kept: State of the rule.
         bounds: Least and largest φ.

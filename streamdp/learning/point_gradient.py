@@ -52,7 +52,7 @@ class PointGradient(Learner):
         return {"learner": "online-gradient", "guess": list(self.guess), "radius": self.radius}
 
     def init(self) -> Json:
-        """Nothing released yet."""
+        """Return the state before any release."""
         return {}
 
     def priors(self, state: Json, count: int, features: Features = ()) -> tuple[Prior, ...]:

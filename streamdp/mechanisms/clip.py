@@ -37,7 +37,7 @@ STAYS = 2.0
 """Units that a centre may move; farther, and distances from the old one say nothing of the new."""
 
 DOUBT_OF_FALLING = 2.0
-"""The same of numbers that are pooled so that they fall: part of their noise is averaged out."""
+"""Doubt of numbers pooled so that they fall: part of their noise is averaged out."""
 
 LIKELY, POSSIBLE = 0.0, 2.0
 """Deviations above a released number that the true one may lie: to choose a reach, and to say what
@@ -147,7 +147,7 @@ class Clip:
         return Dimension(name, sql, cuts=tuple(float(cell * column.resolution) for cell in cells))
 
     def observed(self, released: Sequence[int], variance: float) -> Clip:
-        """The same, with the distances of one more batch.
+        """Return the clip with the distances of one more batch.
 
         Args:
             released: Noisy numbers of records by distance.
@@ -286,7 +286,7 @@ class Clip:
         return min(1.0, math.sqrt(self.spread) / total)
 
     def within(self, column: Grid, hidden: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """By how much a mean may lie below and above that of clipped values.
+        """Return how far a mean may lie below and above that of clipped values.
 
         Nothing lies beyond the column's bounds.
 

@@ -16,7 +16,7 @@ from streamdp.privacy.events import zero_concentrated
 from streamdp.types import Entropy, Json
 
 _SUMMED = 1e4
-"""Up to this σ² a reach is found by adding up the law; beyond it that of the normal law is it."""
+"""The largest σ² whose reach is summed from the law; beyond it the normal law's is taken."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,7 +146,7 @@ def _state(info: FileInfo) -> str:
 
 
 def _read(opened: Any, first: int, size: int) -> bytearray:
-    """So many bytes of an object, or none if fewer came.
+    """Read so many bytes of an object; none if fewer came.
 
     Arrow's library takes the length of a body for granted, and leaves what did not come as it was.
     So a last byte that is what was put there before is read again over another.

@@ -42,7 +42,7 @@ def rows_of_bounds(
     jobs: Sequence[str],
     bounds: Sequence[int],
 ) -> Iterator[dict[str, Json]]:
-    """For each job and bound, the errors of a first release, and the share that is left out.
+    """Return the errors of a first release and the share left out, by job and bound.
 
     Raises:
         ConfigurationError: Each record is a unit of its own.

@@ -64,7 +64,7 @@ def tests_left(database: Database | None, gate: str, horizon: int) -> int:
 def unanswered(
     configuration: Configuration, database: Database | None, gate: str, batches: Sequence[Batch]
 ) -> list[Batch]:
-    """Those of the windows that were neither answered nor released unasked."""
+    """Return the batches that were neither answered nor released unasked."""
     from streamdp.store.archive import released_batches
     from streamdp.store.reading.gate_reports import answered_batches
 

@@ -120,7 +120,7 @@ class JointPrior:
         return replace(self, shapes=self.shapes.kept(logs - peak), robust_weight=weight)
 
     def describe(self) -> Json:
-        """Its parameters; the ledger stores their digest."""
+        """Return the prior's parameters; the ledger stores their digest."""
         return {
             "family": "joint",
             "robust": [prior.describe() for prior in self.robust],

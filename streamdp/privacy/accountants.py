@@ -24,7 +24,7 @@ _SLACK = Decimal("1e-20")
 """More than all roundings of one evaluation together, in nano units."""
 
 _FLAT = 100
-"""From this epsilon on 1 − tanh(ε/2) is below 1e-43."""
+"""Epsilon from which on 1 − tanh(ε/2) is below 1e-43."""
 
 _FINE = 10**30
 """Denominator of a ρ that is rounded up."""

@@ -75,7 +75,7 @@ class ConcentratedCap(Section):
         return self
 
     def nano(self, charged: Fraction = _NONE) -> int:
-        """In rho, rounded down: a cap is never more than was written.
+        """Return the cap in nano units, rounded down: it is never more than was written.
 
         Args:
             charged: The delta that releases may spend of the delta of this cap.

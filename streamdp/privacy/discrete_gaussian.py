@@ -18,7 +18,7 @@ from streamdp.privacy.exponential_coins import exponential_coin
 from streamdp.types import Entropy
 
 _SAME = 50
-"""Beyond this σ² the variance is σ² to the last bit of a floating-point number."""
+"""σ² beyond which the variance is σ² to the last bit of a floating-point number."""
 
 
 def discrete_gaussian(squared: Fraction, entropy: Entropy) -> int:

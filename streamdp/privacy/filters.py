@@ -18,8 +18,8 @@ from streamdp.privacy.amounts import ATTO, NANO, UNBOUNDED
 Measure = Literal["epsilon", "rho", "delta"]
 
 LARGEST_CAP, LARGEST_PRICE = 10**6, 1000
-"""In epsilon or rho. A charge of epsilon has epsilon²/2 of rho at most, so all charges that such a
-cap admits add up to less than 2^63 nano units, in both measures."""
+"""The largest cap and price, in epsilon or rho. A charge of epsilon has epsilon²/2 of rho at most,
+so all charges that such a cap admits add up to less than 2^63 nano units, in both measures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Limit:
 
 
 NO_DELTA_LIMIT = Limit(0, "delta")
-"""That of caps that say nothing of delta."""
+"""Limit of caps that say nothing of delta."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from streamdp.privacy.amounts import atto_up, epsilon_text, nano_up, number_text
 from streamdp.privacy.filters import Item, Measure
 
 LEAST: Mapping[Measure, Fraction] = {"epsilon": Fraction(1, 10**6), "rho": Fraction(1, 10**13)}
-"""Of one record in one part of a release: less buys nothing but noise."""
+"""Least price of one record in one part of a release: less buys nothing but noise."""
 
 
 _ROOT = 10**12
@@ -86,7 +86,7 @@ class Price:
 
 
 def price_text(price: Price, times: int = 1) -> str:
-    """So many prices as a person reads them.
+    """Write prices as a person reads them.
 
     >>> price_text(Price(Fraction(1, 10)), 3), price_text(Price(Fraction(1, 50), "rho"))
     ('0.3', 'rho 0.02')

@@ -25,7 +25,7 @@ Cost = Callable[[Measure], int]
 
 LARGEST_EPSILON = 20
 DELTA = Fraction(1, 10**9)
-"""At which a price in rho is compared with the largest epsilon."""
+"""Delta at which a price in rho is compared with the largest epsilon."""
 CAPS = ("batch", "lifetime")
 
 

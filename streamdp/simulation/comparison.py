@@ -155,7 +155,7 @@ _shared: list[Comparison] = []
 
 
 def _begin(comparison: Comparison) -> None:
-    """In a new process: an interrupt is the parent's to answer."""
+    """Begin a new process: an interrupt is the parent's to answer."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _shared[:] = [comparison]
 

@@ -36,7 +36,7 @@ WIDTHS, ROW_HEIGHT, DPI = (9.0, 12.0, 15.0), 2.7, 100
 """Inches of a picture of one, two and three columns; of a row; dots in an inch."""
 
 COLOURS = 128
-"""Of the file."""
+"""Colours of the file."""
 
 
 def require_matplotlib() -> None:

@@ -61,10 +61,10 @@ KEPT = 32
 """States of a job that are kept: the newest one to go on from, others for `streamdp learned`."""
 
 _DIGESTED = "2:"
-"""Before the seal of a release whose state is sealed by its digest."""
+"""Prefix of the seal of a release whose state is sealed by its digest."""
 
 _MEASURED = "3:"
-"""Before that of a release whose measurements are sealed too."""
+"""Prefix of the seal of a release whose measurements are sealed too."""
 
 _SIGNATURE = (
     "(SELECT s.signature FROM learner s WHERE s.job = l.job AND s.version <= l.version"

@@ -57,7 +57,7 @@ OF_ROLLUP = (
 """SQL of rollups in the form of releases."""
 
 Made = dict[tuple[str, str], tuple[int, str]]
-"""By step and name of a period: its newest revision, and what that was made of."""
+"""Newest revision of each step and period, and what that was made of."""
 
 
 def made(database: Database, job: str) -> Made:
@@ -105,7 +105,7 @@ def add(
 
 
 def steps(database: Database, job: str) -> tuple[str, ...]:
-    """Of which periods there are rollups, in the order of their names."""
+    """Return the periods of which there are rollups, in the order of their names."""
     rows = database.execute(
         "SELECT DISTINCT step FROM rollup WHERE job IN (SELECT value FROM json_each(?))"
         " ORDER BY step",

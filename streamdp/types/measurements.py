@@ -22,7 +22,7 @@ from streamdp.types.releases import Outcome, Plan
 Form = Literal[
     "counts", "values", "table", "sums", "units", "losses", "choice", "gradient", "found"
 ]
-"""Of a measurement's numbers:
+"""Forms of a measurement's numbers:
 
 | form | cells | numbers | given |
 |---|---|---|---|

@@ -47,7 +47,7 @@ class Prior(Protocol):
         ...
 
     def describe(self) -> Json:
-        """Its parameters, enough to build it again; the ledger stores their digest."""
+        """Return parameters enough to build it again; the ledger stores their digest."""
         ...
 
 

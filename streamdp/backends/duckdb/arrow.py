@@ -24,7 +24,7 @@ DATA = "data"
 """Name of records in memory where a file would be named."""
 
 ROWS = 2**16
-"""Of a batch that is handed over; those of a file may be as large as the file."""
+"""Records of a batch that is handed over; batches of a file may be as large as the file."""
 
 
 def _ipc_batches(file: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:

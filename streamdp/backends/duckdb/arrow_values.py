@@ -132,7 +132,7 @@ def no_longer(values: Any, longest: int) -> Any:
 
 
 def _decimal(values: Any, kind: Any) -> Any:
-    """The same, with the nearest value of the type for what has more digits."""
+    """Replace values of too many digits by the nearest value of the type."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -153,7 +153,7 @@ def _long(values: Any) -> Any:
 
 
 def _text(values: Any) -> Any:
-    """The same, with nulls for what is no UTF-8."""
+    """Replace texts that are not UTF-8 by nulls."""
     import pyarrow as pa
 
     try:

@@ -20,7 +20,7 @@ SPILL_NOTHING: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
 }
-"""In memory, nothing spilled to disk, nothing fetched from the network."""
+"""Settings: all in memory, nothing spilled to disk, nothing fetched from the network."""
 
 OPTIMIZERS = frozenset({"unused_columns", "filter_pushdown"})
 """Optimizers that stay on: columns nobody names are not read, nor row groups of other windows.

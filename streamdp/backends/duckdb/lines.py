@@ -50,7 +50,7 @@ _INLINE = 12
 """Bytes of a text that a string view holds itself."""
 
 _MASKS = np.tril(np.full((_INLINE + 1, _INLINE), 0xFF, np.uint8), -1).view(np.uint32)
-"""By length, the bytes of a text that a string view holds."""
+"""Masks by length of the bytes of a text that a string view holds."""
 
 Bytes = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
@@ -330,7 +330,7 @@ def _marks(block: Block, delimiter: int) -> _Marks:
 
 
 def _marks_by_line(block: Block, cuts: IntArray, quotes: IntArray, delimiter: int) -> _Marks:
-    """The same, with quotes counted from the start of each line."""
+    """Find marks with quotes counted from the start of each line."""
     flat, starts, ends = block.flat(), block.starts, block.ends
     ahead = np.searchsorted(quotes, starts)
     number = np.diff(ahead, append=len(quotes))

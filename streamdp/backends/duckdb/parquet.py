@@ -49,7 +49,7 @@ FIRST_MOMENT = "TIMESTAMP '290309-12-22 (BC) 00:00:00'"
 """DuckDB ends at earlier ones in a cast."""
 
 DIGITS = 38
-"""Of a decimal."""
+"""Digits of a decimal."""
 
 NOWHERE = "__HIVE_DEFAULT_PARTITION__"
 """Name of the folder of records without a value."""

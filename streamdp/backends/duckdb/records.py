@@ -68,7 +68,7 @@ class RecordsBackend(DuckDBBackend):
         return "name another column, or cast it in an expression"
 
     def place(self, batch: Batch) -> str:
-        """Nothing: records in memory have no file."""
+        """Return an empty text: records in memory have no file."""
         return ""
 
 

@@ -66,7 +66,7 @@ _CONVERTED = dict(
         )
     )
 )
-"""The same in files of older writers."""
+"""Converted types, in files of older writers."""
 
 _OF_BYTES = ("STRING", "ENUM", "JSON", "BSON", "VARIANT", "GEOMETRY", "GEOGRAPHY")
 _LENGTHS = {"FLOAT16": 2, "UUID": 16, "INTERVAL": 12}

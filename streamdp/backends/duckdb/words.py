@@ -43,7 +43,7 @@ EXACT_DIGITS = 15
 """A decimal of so many digits is an exact double times a power of ten; DuckDB casts it right."""
 
 FEW_DIGITS = 18
-"""Of a decimal that DuckDB casts whatever its bits are."""
+"""Digits of a decimal that DuckDB casts whatever its bits are."""
 
 
 def family(kind: str) -> str:

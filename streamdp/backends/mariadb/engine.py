@@ -49,7 +49,7 @@ _NAMES = {
     12: "datetime",
     13: "year",
 }
-"""By the numbers of the protocol, `enum_field_types`."""
+"""Names of types by their numbers in the protocol, `enum_field_types`."""
 
 _DECIMAL = (0, 246)
 _SHORT = (15, 253, 254)
@@ -342,7 +342,7 @@ class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
         return (pymysql.MySQLError, OSError)
 
     def cause(self, error: Exception) -> Cause | None:
-        """By the server's number; a connection that broke has one of the client, or none."""
+        """Classify by the server's number; a broken connection has one of the client, or none."""
         number = error.args[0] if error.args else None
         if isinstance(number, int) and number in _CAUSES:
             return _CAUSES[number]

@@ -39,7 +39,7 @@ _CONSTANTS: Mapping[str, Value] = {
     "DATE": Value("date"),
     **dict.fromkeys(("DATETIME", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPNTZ"), Value("moment")),
 }
-"""Of the types that a constant may be cast to, by sqlglot's names."""
+"""Types that a constant may be cast to, by sqlglot's names."""
 
 
 def total(expression: str, kinds: Mapping[str, str]) -> str:

@@ -86,7 +86,7 @@ _VIEWS = (
 """Views that a relation is, or leads to, and their definitions."""
 
 _UNLIMITED = "-1"
-"""Of `temp_file_limit`: none."""
+"""Value of `temp_file_limit` that means no limit."""
 
 
 @dataclass(slots=True)
@@ -248,7 +248,7 @@ class PostgresBackend(ServerBackend["psycopg.Connection[Any]"]):
         return (psycopg.Error,)
 
     def cause(self, error: Exception) -> Cause | None:
-        """By the code of the standard, or where a connection fails by who refused it."""
+        """Classify by the code of the standard, or where a connection fails by who refused it."""
         state = getattr(error, "sqlstate", None)
         if state is not None:
             return _CAUSES.get(state) or _CLASSES.get(state[:2])

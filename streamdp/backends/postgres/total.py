@@ -52,7 +52,7 @@ _CONSTANTS: Mapping[str, Value] = {
     "DATE": Value("date", raw=True),
     **dict.fromkeys(("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPNTZ"), Value("moment", raw=True)),
 }
-"""Of the types that a constant may be cast to, by sqlglot's names."""
+"""Types that a constant may be cast to, by sqlglot's names."""
 
 _PARTS = (*PARTS, "EPOCH")
 _PARTS_OF_DATES = ("DOW", "ISODOW", "DOY", "WEEK", "ISOYEAR", "DECADE", "CENTURY", "MILLENNIUM")

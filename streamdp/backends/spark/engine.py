@@ -37,7 +37,7 @@ SETTINGS = {
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
 }
-"""Of every question, whatever the cluster's defaults are.
+"""Settings of every question, whatever the cluster's defaults are.
 
 UTC, null for what fails on a record, no names of the shell in texts, backslashes as escapes, names
 that are no patterns, no file left out, and no old date that ends the question.
@@ -48,7 +48,7 @@ QUIET = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-"""Of the engine: its log would quote rows, and its progress tell durations."""
+"""Settings that silence the engine: its log would quote rows, its progress tell durations."""
 
 LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """PySpark's own, which write to the error stream."""
@@ -63,10 +63,10 @@ _MAGIC = re.compile(r"[*?{}\[\],\\]")
 """Letters that Hadoop would read as a pattern."""
 
 MANY_FILES = 1000
-"""Of a table with more of them its folders are known, and not each file."""
+"""Files of a table from which on its folders are known, and not each file."""
 
 GROUP = "streamdp"
-"""By which jobs are found to be cancelled."""
+"""Name under which jobs are found to be cancelled."""
 
 
 @dataclass(slots=True)

@@ -40,7 +40,7 @@ class SqlBackend(ABC):
     """Table or query; None for files."""
 
     limits: Limits
-    """Of one question."""
+    """Limits of one question."""
 
     slack: float = 0.0
     """Seconds beyond the limit in which a server may end a question by itself."""

@@ -90,7 +90,7 @@ Clips = Mapping[int, Clip]
 ScanQuery = TableQuery | SumQuery | UnitQuery | CompoundQuery
 
 FEW_ROWS = 2**18
-"""Up to so many combinations of cells and groups come back as rows."""
+"""The most combinations of cells and groups that come back as rows."""
 
 HALF = 2**26
 """Summands of more than this are summed in two parts, which cannot overflow 64 bits."""
@@ -119,7 +119,7 @@ class Scan:
         return cls(parts, len(query.groups), query.bound is not None)
 
     def by_value(self, is_whole: Callable[[int], bool]) -> Scan:
-        """The same, counting by value where that makes few rows; not where units are bounded.
+        """Return the scan that counts by value where that makes few rows and no unit is bounded.
 
         Args:
             is_whole: Whether a dimension's values are whole numbers.

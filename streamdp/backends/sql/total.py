@@ -39,7 +39,7 @@ DIGITS = 17
 """Decimal digits of a double, and one: a difference of two is zero or not nearer to it than so."""
 
 YEARS = 4000
-"""By which a time may be moved; from the year 1 on engines have 4713 before, and 290,000 after."""
+"""Years by which a time may be moved; engines reach from 4713 before to 290,000 after year 1."""
 
 _UNIT_YEARS = {"YEAR": 1.0, "QUARTER": 0.25, "MONTH": 1 / 12, "WEEK": 1 / 52, "DAY": 1 / 365}
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal, Protocol
 
 SEPARATOR = "\x1f"
-"""Between texts of a list: a control character, which none of them holds."""
+"""Separator of texts of a list: a control character, which none of them holds."""
 
 Role = Literal["value", "unit", "group", "listed", "time"]
 """Part that a column plays in a question."""

@@ -180,7 +180,7 @@ def _whole(budget: Budget, then: Lasts | None) -> dict[str, Json]:
 
 
 def _said(budget: Budget, then: Lasts | None) -> str:
-    """For how long a budget lasts, in words, and for how long it would."""
+    """Say how long a budget lasts, and how long it would."""
     from streamdp.reports.guarantee.outlook import in_words
 
     report, now = budget.report, budget.now

@@ -82,7 +82,7 @@ class CountTest(TestSection):
         return self
 
     def why_not_alone(self) -> str | None:
-        """Without a release there are records alone, and nothing to compare them with."""
+        """Return why the test needs a release to compare records with; None if it does not."""
         if self.absolute is not None or self.relative is not None:
             return "absolute and relative are from a release: name a job in release"
         if self.measure is not None or self.cells:
@@ -158,7 +158,7 @@ class Counts:
         return about
 
     def test(self, past: Past, statistic: TableCounts) -> Fraction:
-        """By how many records the farthest count is beyond. Private.
+        """Return how many records the farthest count is beyond its level. Private.
 
         A cell that the last release does not have is compared with 0.
 

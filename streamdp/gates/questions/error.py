@@ -100,7 +100,7 @@ class RuleError:
         return {"kind": "error", "label": self.rules.label, **said}
 
     def test(self, past: Past, statistic: TableCounts) -> Fraction:
-        """By how many errors the rule is beyond the share. Private.
+        """Return how many errors the rule has beyond the share. Private.
 
         Without a rule among the last release all records are errors.
 

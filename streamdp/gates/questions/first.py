@@ -82,7 +82,7 @@ class FirstRule:
         return {"kind": "first", "rules": len(self.configurations), **about}
 
     def test(self, past: Past, statistic: TableCounts) -> tuple[Fraction, ...]:
-        """By how many records each rule is right beyond the share. Private.
+        """Return how many records each rule is right about beyond the share. Private.
 
         Privacy: a record adds 1 - share or -share to the score of each rule, so each moves by one
         at most. Records that neighbours differ in divide it; a substitution counts as two of them.

@@ -70,7 +70,7 @@ class GrowthTest(TestSection):
             yield ("test", "score"), "one record may change the sum by any amount", "give it bounds"
 
     def why_not_alone(self) -> str | None:
-        """Without a release there are no candidates."""
+        """Return why the test needs a release that names candidates; None if it does not."""
         if self.score == "best":
             return "the best is of a selection: name its job in release"
         return None

@@ -23,7 +23,7 @@ from streamdp.kinds.experts.leader import Leader
 from streamdp.types import FloatArray, Json
 
 RATES = np.array([0.0, *(2.0 ** (-1.0 / releases) for releases in (1, 2, 4, 8, 16, 32)), 1.0])
-"""By what the weight of old releases is multiplied at each new one."""
+"""Factors of the weight of old releases at each new one."""
 
 SHARED = 0.02
 """Share of each prior's weight that goes to all rates alike at each release."""
@@ -54,7 +54,7 @@ class Memories:
 
     @classmethod
     def nothing(cls, leader: Leader) -> Memories:
-        """Before any release: all beliefs weigh the same."""
+        """Return the memory before any release, in which all beliefs weigh the same."""
         shape = len(RATES), *leader.variances.shape[:2]
         shares, zeros = np.full(shape, 1.0 / np.prod(shape)), np.zeros(len(RATES))
         return cls(np.zeros((len(RATES), leader.experts)), zeros, zeros, shares)

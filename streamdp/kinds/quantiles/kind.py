@@ -332,5 +332,5 @@ def _digest(way: Way) -> str:
 
 @functools.lru_cache(maxsize=256)
 def _event_of(mechanism: QuantileTree | Histograms) -> Json:
-    """Its event, which is written and never changed."""
+    """Return the mechanism's event, which is written and never changed."""
     return mechanism.event()

@@ -146,7 +146,7 @@ def _none(basis: Basis) -> Learner:
 
 
 def _first(basis: Basis) -> tuple[Prior, ...]:
-    """Before any release: what public rows say, or the robust prior of every quantile."""
+    """Return the priors before any release: of public rows, or the robust ones."""
     section = basis.section
     if basis.fitted is None:
         return (basis.robust,) * len(section.quantiles)

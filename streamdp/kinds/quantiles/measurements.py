@@ -164,7 +164,7 @@ def _histograms(kind: Quantiles, found: Sequence[Measurement]) -> Histograms:
 
 
 def _parameters(tree: QuantileTree) -> Json:
-    """Those of a tree that its targets, grid and relation leave open."""
+    """Return the parameters of a tree that its targets, grid and relation leave open."""
     return {
         "epsilon": str(tree.epsilon),
         "branching": tree.branching,

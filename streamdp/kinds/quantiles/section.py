@@ -199,7 +199,7 @@ class QuantilesSection(ReleaseSection):
         return self
 
     def bounds_of(self, row: Row) -> tuple[float, float] | None:
-        """Those of the column, on its grid."""
+        """Return the bounds of the column, on its grid."""
         if self.bounds is None:
             return None
         low, high = self.cells()

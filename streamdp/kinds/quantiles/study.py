@@ -38,7 +38,7 @@ class QuantilesStudy(Study):
         return changed.model_copy(update=known)
 
     def on_stream(self, section: QuantilesSection, stream: str) -> QuantilesSection:
-        """Its guess, cells and rows, and no bounds."""
+        """Return the section with the stream's guess, cells and rows, and no bounds."""
         location, scale = GUESS
         own = {
             "guess": Guess(location=location, scale=scale),
@@ -72,7 +72,7 @@ class QuantilesStudy(Study):
         return replace(made, features=feature, feature_names=("of the stream",))
 
     def taught(self, kind: Quantiles) -> Quantiles:
-        """With every quantile drawn: true values are read as draws, not as counts."""
+        """Return the kind that draws every quantile: true values are read as draws."""
         return replace(kind, learner=kind.learner.drawing_all())
 
     def truth(self, kind: Quantiles, statistic: CellCounts) -> Outcome:

@@ -106,7 +106,7 @@ class Halfspaces:
         return np.array([row for rows in met for row in rows], dtype=np.int64)
 
     def _met(self, weights: tuple[Fraction, ...]) -> list[IntArray]:
-        """For each threshold the cells that meet it: exact, in units of a common denominator."""
+        """Return the cells that meet each threshold: exact, in units of a common denominator."""
         numbers = (*self.thresholds, *weights, *(v for each in self.features for v in each.values))
         unit = math.lcm(*(number.denominator for number in numbers))
         total, known = np.zeros(1, dtype=object), np.ones(1, dtype=bool)

@@ -58,7 +58,7 @@ def rule_tables(
 
 
 def losses(candidates: int, stream: str, rows: int, seed: int, length: int) -> Iterator[IntArray]:
-    """For each batch, how many of its records a candidate wins less those it loses."""
+    """Return for each batch how many of its records a candidate wins less those it loses."""
     random = np.random.default_rng(seed)
     means = random.uniform(*OTHERS, size=(len(NAMES), candidates))
     for half in range(len(NAMES)):

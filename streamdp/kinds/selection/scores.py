@@ -54,7 +54,7 @@ class Errors:
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """By how much matching records have a label more often than at a rate.
+    """Count of matching records with a label beyond what a rate lets expect.
 
     Args:
         label: SQL condition in the engine's dialect; records where it is null do not count.

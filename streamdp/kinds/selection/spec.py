@@ -29,7 +29,7 @@ class Shortfall:
     """How far the choice may be from the best, and how many records a small error takes."""
 
     def expected(self, kind: Selection) -> Mapping[str, float | None]:
-        """In records or the sum's unit, as a share of the expected records, on new ones (PAC)."""
+        """Return the shortfall in the score's unit, as a share of it, on new ones (PAC)."""
         within, unit, step = kind.shortfall(), kind.unit(), float(step_of(kind.score))
         rows = kind.expected_rows
         new = Generalization(kind.exponent, unit, kind.count, BETA, kind.least_prior)

@@ -26,11 +26,11 @@ class SelectionStudy(Study):
     variants: tuple[str, ...] = ("choices", "none")
 
     def variant(self, section: SelectionSection, name: str, rows: int) -> SelectionSection:
-        """With a prior of past choices or without; the oracle has one."""
+        """Return the section with a prior of past choices or without; the oracle has one."""
         return section.model_copy(update={"learner": "none" if name == "none" else "choices"})
 
     def on_stream(self, section: SelectionSection, stream: str) -> SelectionSection:
-        """With the records of the stream, unless it says how many it expects."""
+        """Return the section with the records of the stream, unless it says how many it expects."""
         return section.model_copy(update={"expected_rows": section.expected_rows or synthetic.ROWS})
 
     def synthetic(

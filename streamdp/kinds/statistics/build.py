@@ -72,7 +72,7 @@ def _units(section: StatisticsSection, context: BuildContext) -> Iterator[tuple[
 def measures(
     section: StatisticsSection, dialect: Dialect, rows: int = 1, unit: str = "unit"
 ) -> tuple[Measure, ...]:
-    """Its measures, in the order of the configuration.
+    """Return the measures in the order of the configuration.
 
     Args:
         section: Of the release.
@@ -96,7 +96,7 @@ def measures(
 
 
 def tables(section: StatisticsSection, dialect: Dialect) -> dict[str, CountTable]:
-    """Its counts and histograms, one question each."""
+    """Return the counts and histograms, one question each."""
     from streamdp.gates.questions.section import CountTable
 
     where = None if section.where is None else expression(section.where, dialect)

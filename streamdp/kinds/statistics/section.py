@@ -83,7 +83,7 @@ class StatisticsSection(ReleaseSection):
         )
 
     def bounds_of(self, row: Row) -> tuple[float, float] | None:
-        """Those of a mean; other measures have other bounds than their values."""
+        """Return the bounds of a mean; other measures have other bounds than their values."""
         made = self.measures.get(str(row.get("measure")))
         if not isinstance(made, MomentSection) or made.mean is None or made.bounds is None:
             return None

@@ -153,7 +153,7 @@ class StatisticsStudy(Study):
     variants: tuple[str, ...] = ("smoothed", "none")
 
     def variant(self, section: StatisticsSection, name: str, rows: int) -> StatisticsSection:
-        """With smoothed columns or without, of one group; the oracle has them."""
+        """Return the section of one group, with smoothed columns (the oracle too) or without."""
         ungrouped: dict[str, object] = {
             "by": (),
             "groups": (),

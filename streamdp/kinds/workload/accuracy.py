@@ -50,7 +50,7 @@ class AverageError:
     """Mean over the items of the sum of absolute errors over their cells, over the records."""
 
     def expected(self, kind: WorkloadRelease) -> Mapping[str, float | None]:
-        """After a month on a stable stream, and without a memory; and of each item, in records.
+        """Return the errors after a month on a stable stream, without a memory, and of each item.
 
         That of an item is its mean error over its cells: of an axis, of how many records a cell is
         off.
@@ -66,7 +66,7 @@ class AverageError:
         }
 
     def prices_for(self, kind: WorkloadRelease, error: float) -> Mapping[str, Price | None]:
-        """About the least price for one record at which a cell of any item is so near on the mean.
+        """Return about the least price for one record at which a cell of any item is so near.
 
         Args:
             kind: Of the release.
@@ -81,7 +81,7 @@ class AverageError:
         return {"cells": least_price(worst, error, measure, _BETWEEN[measure], _HALVINGS)}
 
     def price_for(self, kind: WorkloadRelease, error: float) -> Price | None:
-        """About the least price for one record with so small an average error; None if none is."""
+        """Return about the least price for one record at so small an average error, if any."""
 
         def learned(price: Price) -> float:
             found = _replayed(replace(kind.mechanism, amount=price.amount))[1]
@@ -92,7 +92,7 @@ class AverageError:
 
 
 def _of_tests(mechanism: PrivateWeights) -> dict[str, float | None]:
-    """With `online`: the margin of its tests, and the epsilon·rows from which they pay.
+    """Return the margin of the tests of `online`, and the epsilon·rows from which they pay.
 
     A test is sure to say no of errors below the tolerance less the margin. It pays once that is
     half of the tolerance: then a distribution that has learned passes, and is not measured.

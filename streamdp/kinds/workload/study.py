@@ -91,7 +91,7 @@ class WorkloadStudy(Study):
     variants: tuple[str, ...] = ("hypotheses", "none")
 
     def variant(self, section: WorkloadSection, name: str, rows: int) -> WorkloadSection:
-        """With a memory or without; the oracle has one."""
+        """Return the section with a memory or without; the oracle has one."""
         return section.model_copy(update={"learner": "none" if name == "none" else "hypotheses"})
 
     def synthetic(
@@ -127,11 +127,11 @@ class WorkloadStudy(Study):
         )
 
     def simulated(self, kind: WorkloadRelease, stream: Stream) -> WorkloadRelease:
-        """With its answers, whatever it publishes."""
+        """Return the kind that publishes answers, whatever else it publishes."""
         return replace(kind, published="answers")
 
     def taught(self, kind: WorkloadRelease) -> WorkloadRelease:
-        """It fits the exact counts of every item."""
+        """Return the kind that fits the exact counts of every item."""
         return Taught(**{each.name: getattr(kind, each.name) for each in fields(kind)})
 
     def truth(self, kind: WorkloadRelease, statistic: TableCounts) -> Outcome:

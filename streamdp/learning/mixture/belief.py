@@ -34,17 +34,17 @@ PARTS = np.diff(_BETWEEN)
 """Share of the records about each of them."""
 
 PLACES = 160
-"""About as many places at which a batch's distribution is kept."""
+"""About how many cells the posterior mean is tabulated at."""
 
 HARDLY = 1e-5
 """Weight of a curve that decides no place."""
 
 LEVELLED = 0.1
-"""Part of the marginal distribution in that which a release bends: a curve alone may be flat where
-the records turn out to lie."""
+"""Weight of the predictive cdf in the cdf that a release warps, so that it is nowhere flat: a curve
+alone may be flat where the records turn out to lie."""
 
 FARTHEST = 10.0
-"""How much farther from a belief a release alone may lie than what both make of it."""
+"""Cap of (likelihood mean - prior mean)/(posterior mean - prior mean)."""
 
 BROAD = "broad"
 """Name of the curves that rest on nothing but a guess."""
@@ -54,12 +54,12 @@ EXPLAINED = 0.7
 
 _TAIL = 0.05 * 2.0 ** -np.arange(1.0, 14.0)
 ALL_OVER = np.unique(np.concatenate((LEVELS[1:-1], _TAIL, 1.0 - _TAIL)))
-"""Shares at which it is looked at how records lie beyond the outermost cells. They are the same
-ones each time: straight lines between others would lie farther out with every release."""
+"""Levels at which tails are tabulated. They are fixed: interpolation between others would widen the
+tails with every release."""
 
 COVERED = 0.9
-"""Share of the records beyond one outermost cell from which on a batch jumped: lengths that start
-in the farthest tails of curves say nothing of it."""
+"""Share of a batch beyond one outermost cut from which on the tail lengths of curves are not used:
+it jumped, and they start in the farthest tails."""
 
 LAPLACE_TENTHS = float(2.0 * np.log(5.0))
 """Scales between the outer tenths of Laplace's law."""
@@ -68,7 +68,8 @@ SURPRISE = 3.0
 """Deviations of a belief beyond which a release says that it was wrong."""
 
 ROUNDS = 2
-"""Rounds of reading a release: the marginal distribution is that after the last one."""
+"""Fixed-point iterations: the bridge runs on the posterior mean of the iteration before, first on
+the prior mean."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ class Belief:
 
     @property
     def learned(self) -> int:
-        """How many curves releases taught; those about the guess follow."""
+        """Number of learned curves; those about the guess follow."""
         return len(self.weights) - len(self.groups[BROAD].moves)
 
     def shares(self, cells: FloatArray, kept: BoolArray | None = None) -> FloatArray:
@@ -113,8 +114,9 @@ class Belief:
     def centres(self, targets: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the location and scale of a Laplace prior of each quantile; each (m,).
 
-        Tenths of all curves, for some reach as far as the grid; and the mean of those that releases
-        taught, for a draw loses less by a wide prior than by a narrow one.
+        The location is the weighted median. The scale is the larger of the weighted interdecile
+        range over Laplace's and the mean absolute deviation of the learned curves: too wide a prior
+        costs a draw less than too narrow a one.
         """
         weights = self.explained(self.weights[:, None])[:, 0]
         kept = weights > HARDLY
@@ -157,9 +159,9 @@ class Belief:
     ) -> Known:
         """Replace the tails of the posterior mean, which no count covers, by the median curve's.
 
-        No release says how those lie. The mean of all curves is wider than most of them, and would
-        widen with every release that is learned from it: lengths of the middle curve are taken,
-        unless hardly any records lie on the other side.
+        The mean over curves is wider than most of them, and would widen with every release that is
+        learned from it: distances beyond the cuts are those of the weighted median curve, unless
+        hardly any records lie on the other side.
 
         Args:
             known: Of the batch.
@@ -292,17 +294,16 @@ class After:
     def news(self, values: FloatArray, found: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance of the likelihood of a release: its posterior over its prior.
 
-        The belief about a quantity is taken to be normal before and after the release; the release
-        is the normal likelihood that leads from one to the other.
+        Prior and posterior of a quantity are taken to be normal, so the likelihood is normal too.
 
         Args:
             values: The quantities of each curve, shape (i, k).
             found: The same as they are believed after the release, shape (k,).
 
         Returns:
-            Values and variances, each shape (k,); at most FARTHEST times as far from the belief
-            before as that after it. Of a release far outside the belief before, which was wrong
-            then, they are what is believed after it.
+            Means and variances, each shape (k,); a mean is at most FARTHEST times as far from that
+            of the prior as the posterior's is. If the posterior's is more than SURPRISE deviations
+            away, the prior was wrong: the posterior itself is returned.
 
         References:
             Minka 2001 (expectation propagation: the approximate likelihood of one observation).

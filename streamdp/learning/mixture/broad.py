@@ -13,7 +13,7 @@ from streamdp.learning.mixture.distribution import Distribution
 from streamdp.types import FloatArray, Grid
 
 SHIFTS = (-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0)
-"""Of the guessed distribution, in half widths."""
+"""Shifts of the guessed distribution, in half widths."""
 
 STRETCHES = (-3.0, -1.5, -0.75, -0.3, 0.0, 0.3, 0.75, 1.5, 3.0)
 """Logarithms of what it is stretched by; wider ones follow, up to the width of the grid."""

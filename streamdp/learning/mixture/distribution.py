@@ -26,7 +26,7 @@ TENTH = 0.1
 """Share of the records in each tail."""
 
 MOST_GROWTH = 0.7
-"""Of the logarithm of a distance in a tail, by one release: twice as far."""
+"""The most that one release changes the logarithm of a distance in a tail: twice as far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class Distribution:
         return np.asarray(self.shares + TINY * np.arange(len(self.shares)))
 
     def to_json(self) -> Json:
-        """Exact."""
+        """Return the knots, which `from_json` reads exactly."""
         return {"cells": packed(self.cells), "shares": packed(self.shares)}
 
     @classmethod

@@ -55,9 +55,8 @@ class Evidence:
     def drawn(cls, tree: QuantileTree, cells: FloatArray, rows: float) -> Evidence:
         """Evidence of drawn quantiles.
 
-        Those that are drawn in one cell say that many records are equal. The first of them says
-        that as large a share lies below the cell as the quantile before leaves open, the last the
-        same of what lies up to the cell, and those between say nothing.
+        Quantiles drawn in one cell indicate an atom: the first of them bounds the cdf below the
+        cell, the last bounds it at the cell, and those between are ignored.
         """
         targets = np.array([float(quantile) for quantile in tree.quantiles])
         noise = _noise_of(tree, round(rows)) + np.eye(len(targets)) / (4.0 * rows**2)
@@ -76,9 +75,10 @@ class Evidence:
         """Evidence of noisy counts, given the number N of records of the batch.
 
         N is known better than the noisy total of a stage. Given N, the noises of its b bins add up
-        to total - N, so each is believed to be a bth of that, and what is left has the covariance
-        of a bridge over the bins. A record that N is off by moves the share S at cut j by
-        (S - j/b)/N.
+        to total - N: each has the conditional mean (total - N)/b, and partial sums of what is left
+        have the covariance of a bridge over the bins. An error of one record in N moves the share S
+        at cut j by (S - j/b)/N. The errors of cuts also have the variance of half a record each,
+        which keeps their covariance invertible where noise is small.
 
         Args:
             stages: What was counted, with at least one cut in all.

@@ -41,7 +41,7 @@ WITHIN = 0.5
 """Part of the deviation of a batch's own quantile that an interval reaches beyond it."""
 
 ONE_DEVIATION = 0.6827
-"""Of a normal law, what lies within its deviation."""
+"""Probability of a normal distribution within one standard deviation."""
 
 TAILS = np.array([64.0, 16.0, 4.0])
 """Parts of the outermost shares at which tails have knots."""
@@ -51,9 +51,10 @@ TAILS = np.array([64.0, 16.0, 4.0])
 class Gradient:
     """Priors that gradient descent learns.
 
-    Values are standardised by the place of the first batch, or of one far wider or narrower. The
-    priors begin anew at a batch that lies far off, or of which two hold: it is far wider or
-    narrower, no belief foretold it, it is among the first.
+    Values are standardised by location and scale of the first batch, or of one far wider or
+    narrower. The priors are reset at a batch that lies more than FARTHEST units off, or of which
+    two hold: its width differs by more than FARTHEST_UNIT, curves about the guess have more than
+    LOST of the weight, it is among the first GUESSED.
 
     Args:
         levels: Of the quantiles, in (0, 1), increasing, shape (l,).

@@ -46,7 +46,7 @@ class Regression:
 
     @classmethod
     def start(cls, count: int) -> Self:
-        """Before any release, for so many inputs."""
+        """Return the regression before any release, for so many inputs."""
         return cls(np.zeros((2, count, count)), np.zeros((2, count)))
 
     def foretold(self, inputs: FloatArray) -> tuple[float, float]:
@@ -79,7 +79,7 @@ class Regression:
         )
 
     def to_json(self) -> Json:
-        """Exact."""
+        """Return the sums, which `from_json` reads exactly."""
         return {"products": packed(self.products), "moments": packed(self.moments)}
 
     @classmethod

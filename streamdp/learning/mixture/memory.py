@@ -84,8 +84,9 @@ class Memory:
         sizes: Of `SIZES`.
         records: How many a batch has.
         beside: What the distribution of other groups says of it.
-        lost: Weight of broad curves after the last release: as far as nothing that was learned
-            holds, weights are those of a stream that begins.
+        lost: Posterior probability that the stream has changed: weight of the curves about the
+            guess after the last release. The next prior weights are (1 - lost)·learned +
+            lost·initial.
         drawn: Newest values of a single quantile, in the unit of the column.
         against: What releases say against public rows, in nats, at most 0.
     """

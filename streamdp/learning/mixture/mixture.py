@@ -45,16 +45,17 @@ from streamdp.priors.mixture import Mixture, robust_laplaces
 from streamdp.types import FloatArray, Json, Prior
 
 VERSION = 11
-"""Of the form of the state."""
+"""Version of the state's form."""
 
 PUBLIC = 0.9
 """Weight of the priors of public rows beside learned ones, until releases contradict them."""
 
 FAR = 0.1
-"""Part of the mass of a draw's priors below which public rows are contradicted by a value."""
+"""A released value counts against the public priors if they give it less than this part of the mass
+that the priors of its draw gave it."""
 
 KEEP, MOST_AGAINST = 0.95, 20.0
-"""Part of what releases say against public rows that a further one leaves; the most, in nats."""
+"""Discount a release, and cap in nats, of the log Bayes factor against the public priors."""
 
 LEVEL = 0.95
 """How often an interval is to hold its quantile."""
@@ -62,13 +63,13 @@ LEVEL = 0.95
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Planned:
-    """Basis on which the learner planned a release.
+    """What the learner knew when it planned a release.
 
     Args:
         memory: Of the releases before.
         around: The batch.
         belief: About the batch.
-        read: What stages of counts made of it.
+        read: Cached posteriors by the stages that were counted.
     """
 
     memory: Memory
@@ -128,7 +129,7 @@ class BayesianMixture(Learner):
         return {"learner": "expert-mixture", "version": VERSION, "guess": list(self.guess)}
 
     def init(self) -> Json:
-        """Nothing released yet."""
+        """Return the state before any release."""
         return {}
 
     def ways(self) -> tuple[QuantileTree | Histograms, ...]:

@@ -1,15 +1,16 @@
-"""Posterior of the quantiles of a batch after its release: what an interval is.
+"""Posterior of the quantiles of a batch after its release, from which intervals follow.
 
 A batch has the distribution function F_i + G + H: F_i one of many curves, G what a batch does about
-its curve, of some size s, H what the curve is wrong by, since few and noisy releases taught it.
+its curve, of some size s, H the error of the curve, since few and noisy releases taught it.
 Given i and s, G + H is Gaussian with the prior covariance
 
     (s² + fewer)·B(u, v) + d²·B(h(u), h(v)),    B(u, v) = min(u, v) - u·v,
 
-u and v shares of the believed distribution, h(u) the same with a little of a Cauchy law, for beyond
-the last records that were seen there may be others, d² what so many releases leave in doubt.
-Noisy shares of a release are linear in it. So the posterior is a mixture of normal laws, one a
-curve and size, and of each quantile P(Q_q <= x) = P(F(x) >= q) follows. From releases alone: free.
+u and v values of the posterior-mean cdf, h(u) = .7·u + .3·C with C the cdf of a Cauchy distribution
+about its median, for there may be records beyond the last that were seen. d² is the variance of the
+curves' error after so many releases. Noisy shares of a release are linear in F. So the posterior is
+a mixture of normal distributions, one a curve and size, and P(Q_q <= x) = P(F(x) >= q) for each
+quantile. From releases alone: free.
 
 References:
     Rasmussen & Williams 2006, chapter 2 (regression with Gaussian processes).
@@ -34,7 +35,7 @@ SIZES = np.array([0.01, 0.03, 0.07, 0.15, 0.3, 0.6])
 """Deviations s that are held."""
 
 VARIANCES = SIZES[:, None, None] ** 2
-"""The same squared, shape (k, 1, 1)."""
+"""s² of `SIZES`, shape (k, 1, 1)."""
 
 TINY = 1e-12
 """Weight of a curve, variance of a record and of a noisy share, at least: none is zero."""
@@ -46,23 +47,23 @@ FIRST_DOUBT = 0.3
 """Variance d² before any release: that of a distribution function is below one."""
 
 REMEMBERED = 5.7
-"""Releases that curves rest on at most: a mean that goes .3 of the way to each has the noise of so
-many."""
+"""Effective number of releases that curves rest on, at most: that of an exponential average with
+rate .3, (2 - .3)/.3."""
 
 TIMES = 10.0
-"""Variance d², over that of the noise which is left in so many counts."""
+"""d² over the variance of the noise that is left in so many counts."""
 
 HEAVY = 0.3
 """Share of a Cauchy law in the distribution on which H runs."""
 
 BEYOND = 2.0 ** np.arange(-1, 10)
-"""Places beyond the believed ones at which the posterior is looked at, in half widths."""
+"""Distances of cells beyond the tabulated ones, in half widths."""
 
 LEAST_DEVIATION = 1e-5
-"""Of a share."""
+"""Least standard deviation of a cdf value."""
 
 RISE = 1e-13
-"""Between two places where a probability is the same, so that it can be inverted."""
+"""Slope between two cells where a probability is the same, so that it can be inverted."""
 
 _STEPS = 256
 _NORMAL = np.array([(1.0 + erf(each / _STEPS / sqrt(2.0))) / 2.0 for each in range(-1280, 1281)])

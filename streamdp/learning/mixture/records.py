@@ -29,10 +29,10 @@ FIRST_SPREAD, LEAST_SPREAD = 0.4, 0.02
 """Deviation of the number of records about its mean, as a part of it: at first, and at least."""
 
 LEAST_VARIANCE = 1e-3
-"""Of a noisy total; less is no news of a whole number."""
+"""Least variance of a noisy total; less says no more of a whole number."""
 
 LEAST_DEVIATION = 0.3
-"""Of a noisy total on the grid, whose steps are whole numbers where the noise is small."""
+"""Least deviation of a total on the grid, whose steps are whole numbers if noise is small."""
 
 FORGET = 0.05
 """Least weight of a new release in the number of records."""
@@ -41,8 +41,8 @@ ODD = 0.02
 """Share of days that have any number of records, up to thrice the usual."""
 
 ODD_TEACHES = 0.25
-"""Of what a usual day teaches: a stream whose batches have become others is followed in days, and
-a single empty day moves little."""
+"""Learning rate on an unusual day, relative to a usual one: a stream whose batches have changed is
+followed in days, and a single empty day moves little."""
 
 FREEDOM = 5.0
 """Degrees of freedom of the law of usual days: their spread is learned from few of them."""
@@ -71,14 +71,13 @@ class Records:
 
     @classmethod
     def expected(cls, rows: int) -> Self:
-        """Before any release."""
+        """Return the prior before any release."""
         return cls(float(rows), (FIRST_SPREAD * rows) ** 2)
 
     def learned(self, number: Number | None, releases: int) -> Records:
         """The belief after one more release.
 
-        What the posterior leaves open of N belongs to the variance: the variance of posterior means
-        alone is too small.
+        The law of total variance adds the posterior variance of N to that of the posterior means.
 
         Args:
             number: What it shows; None where nothing was counted, which teaches nothing.
@@ -94,7 +93,7 @@ class Records:
         return Records(mean, max(variance, (LEAST_SPREAD * mean) ** 2))
 
     def to_json(self) -> Json:
-        """Exact."""
+        """Return the moments, which `from_json` reads exactly."""
         return [self.mean, self.variance]
 
     @classmethod

@@ -30,8 +30,8 @@ HARDLY = 1e-4
 """Weight of a curve that decides nothing."""
 
 TRUST = 0.3
-"""Of what a curve is off by within a cell, in squares, the part that remains: the counts on either
-side say which curve it is."""
+"""Part of a curve's squared error between two cuts that remains after the counts on either side,
+which say which curve it is."""
 
 ABOUT = 0.8
 """Mean distance of a normal law from its mean, in deviations."""

@@ -1,9 +1,9 @@
 """Bounds at a single drawn quantile from the spread of its past releases.
 
-Where one quantile is released, nothing tells how a batch is spread but the guess, which may be
-wrong. Releases differ by noise, and by what batches do as samples; both are known in ranks. So
-values that differ by more than these explain at the guessed density lie where batches are thinner,
-or batches move: the interval of a value is then too wide, and never too narrow.
+Where one quantile is released, only the guess says how a batch is spread, and it may be wrong.
+Releases differ by noise and by sampling, both known in ranks. Values that differ by more than these
+explain at the guessed density lie where the density is lower, or batches move: the interval of a
+value is then too wide, and never too narrow.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ LEAST = 5
 """Differences that say something."""
 
 SHARE, DEVIATIONS = 0.8, 1.28
-"""Share of the differences that is looked at: one jump in five is none of the noise. As many
-deviations of a normal law hold it."""
+"""Quantile of the differences that is taken: one jump in five is none of the noise. Deviations
+within which a normal distribution has as much."""
 
 ENOUGH = 12
 """Differences that say how large one may be."""
@@ -33,7 +33,7 @@ OFTEN, TIMES = 0.95, 1.5
 """Share of the differences that is looked at for that, and so many times as large it may be."""
 
 UNSURE = 1.5
-"""Over the root of the number of differences: how far off the deviation may be, as a part of it."""
+"""Relative error of the deviation, times the root of the number of differences."""
 
 
 def width_of_rank(tree: QuantileTree, rows: int, values: Sequence[float]) -> float:

@@ -17,7 +17,7 @@ from typing import Self
 from streamdp.errors import ConfigurationError
 
 MOST_SLOTS = 2**36
-"""Beyond, rates would need more digits than are booked, and no test would end."""
+"""The most slots: with more, rates would need more digits than are booked, and no test end."""
 
 _LARGEST_EXPONENT = 700.0
 

@@ -173,7 +173,9 @@ class Thresholding:
         return Sampling.of(terms.level, terms.kappa, self.gamma, failure, growth)
 
     def rejection_level(self, t: int, terms: Terms, *, sampled: bool) -> float:
-        """With probability 1 - beta, for all t: p_t ≥ p* is accepted, p_t ≤ this is rejected.
+        """Return the level up to which p_t is rejected for all t, with probability 1 - beta.
+
+        With that probability, p_t ≥ p* is accepted for all t as well.
 
         Returns:
             max((p* + kappa)/F - kappa, 1 + kappa - F·(1 - p* + kappa)), F = gamma·Lambda_t, or

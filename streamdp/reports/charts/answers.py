@@ -12,7 +12,7 @@ from streamdp.types import Json
 
 HIGH, SIDE, HEAD, BELOW = 22, 300, 30, 50
 LETTERS = 40
-"""Of a label, for which there is room on its side."""
+"""Letters of a label for which there is room on its side."""
 
 
 def drawn(job: str, rows: Sequence[Mapping[str, Json]]) -> str:

@@ -45,13 +45,13 @@ class Frame:
         return self.wide - self.right
 
     def named(self, names: Iterable[str]) -> Frame:
-        """The same with room on the right for names at the ends of lines."""
+        """Return the frame with room on the right for names at the ends of lines."""
         letters = max((min(len(each), LONGEST_NAME) for each in names), default=0)
         return replace(self, right=self.right + (round(LETTER * letters) + 6 if letters else 0))
 
 
 WIDE, SMALL, MINI = Frame(), Frame(400, 225, 52), Frame(300, 170, 48)
-"""Of a chart across the whole page, of one of two beside each other, and of one of many."""
+"""Frames of a chart across the whole page, of one of two beside each other, of one of many."""
 
 SIZES = {"wide": WIDE, "small": SMALL}
 """Sizes of a chart that stands alone: on a wide page, and on a phone."""
@@ -78,7 +78,7 @@ STYLE = (
     ".c0{color:#3b5bdb}.c1{color:#c2510c}.c2{color:#0b7a5f}.c3{color:#9c36b5}"
     ".c4{color:#a16207}.c5{color:#0e7490}.c6{color:#be185d}.c7{color:#4d5566}"
 )
-"""Of a chart that stands alone, on paper."""
+"""Style of a chart that stands alone, on paper."""
 
 
 def colours(names: Sequence[str]) -> list[str]:

@@ -20,7 +20,7 @@ from streamdp.reports.charts.frame import (
 from streamdp.reports.releases.series import Picture
 
 MOST_ROWS = 60
-"""Of a map."""
+"""The most rows of a map."""
 
 LEFT, HIGH = 170, 15
 """Room for the names of rows at most, and the height of a row."""

@@ -103,7 +103,7 @@ def _budget(configuration: Configuration, database: Database, report: ScopeRepor
 def budgets_if(
     configuration: Configuration, database: Database, found: Sequence[Budget], other: WhatIf
 ) -> dict[str, Lasts]:
-    """For how long each budget that is asked about would last, by its source.
+    """Return how long each budget that is asked about would last, by its source.
 
     Args:
         configuration: With the prices in force.
@@ -129,7 +129,7 @@ Moments = Callable[[int | None], Json]
 
 
 def ends_of(budget: Budget, moment: Moments) -> dict[str, Json]:
-    """For how long a budget lasts, at the prices of the configuration and at its pace, as JSON."""
+    """Return how long a budget lasts at the configuration's prices and at its pace, as JSON."""
     pace = budget.pace
     return {
         "batches_left": budget.batches_left,
@@ -154,7 +154,7 @@ def jobs_of(budget: Budget, amount: Amounts) -> list[dict[str, Json]]:
 
 
 def then_of(budget: Budget, then: Lasts, amount: Amounts, moment: Moments) -> dict[str, Json]:
-    """For how long a budget would last at other prices, as JSON."""
+    """Return how long a budget would last at other prices, as JSON."""
     price = then.price
     return {
         "price_of_batch": amount(0 if price is None else price.amount(budget.report.measure)),

@@ -256,7 +256,7 @@ def cap_of(other: WhatIf, scope: str, now: int) -> int:
 
 
 def in_words(found: Lasts) -> str:
-    """For how long, in words.
+    """Say in words how long the budget lasts.
 
     >>> in_words(Lasts(None, 3, 1_357_171_200)), in_words(Lasts(None, 0, None))
     ('enough for 3 more batches, up to that of 2013-01-03', 'enough for no more batches')

@@ -40,7 +40,7 @@ QUOTED = (
     " doubles quotes in it: a record that is written otherwise may change how others are read, or"
     " have the file refused"
 )
-"""Of a source whose CSV may have line ends in quotes."""
+"""Statement of a source whose CSV may have line ends in quotes."""
 
 FIXED = {
     "model": "central: one curator reads the records, readers see releases only",
@@ -69,17 +69,17 @@ FIXED = {
 """Statements that hold of every source."""
 
 SEVERAL = " of one "
-"""In the word for a unit that may have several records."""
+"""Part of the word for a unit that may have several records."""
 
 COMMON_DELTA = Fraction(1, 10**9)
-"""Of figures where nobody asks for another."""
+"""Delta of figures where nobody asks for another."""
 
 CHANCE = (
     "delta bounds the chance that a release loses more than its epsilon or rho: that a unit decides"
     " alone that a key is found; deltas add up, burnt ones too, and every figure at a delta leaves"
     " them theirs"
 )
-"""Of a source whose releases may have a delta."""
+"""Statement of a source whose releases may have a delta."""
 
 CAPPED = (
     "of at most so many records of each unit: others are left out of every count, sum, mean and"

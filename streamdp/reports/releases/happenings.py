@@ -11,7 +11,7 @@ from streamdp.store.reading.gate_reports import standing
 from streamdp.store.reading.places import moment_of_key
 
 MOST = 1000
-"""Of each kind, the newest."""
+"""The most happenings of each kind, the newest."""
 
 MEANINGS = {
     "burn": "charged, and not released",

@@ -183,7 +183,7 @@ class Picture:
         return tuple(dict.fromkeys(flag for s in self.series if (flag := s.flag(at))))
 
     def reach(self) -> tuple[float, float]:
-        """From where to where a chart reads well: all lines, most intervals and drawn values.
+        """Return the ends of a readable scale: all lines, most intervals and drawn values.
 
         Of the values that were drawn the outermost hundredths are left out, and intervals are cut
         where they go on far beyond all values: a single outlier would press all else flat.

@@ -16,7 +16,7 @@ Told = dict[str, Json]
 Ends = tuple[float, float]
 
 MOST_DIGITS = 9
-"""After the point."""
+"""The most digits after the point."""
 
 
 def told_rows(rows: Sequence[Row], columns: Sequence[Column]) -> tuple[Told, list[Told]]:

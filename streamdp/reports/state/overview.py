@@ -75,7 +75,7 @@ class Purse:
     cap_delta_atto: int = 0
 
     def lasts(self, price: Item) -> int | None:
-        """For how many more charges there is room; None where they cost nothing."""
+        """Return for how many more charges there is room; None where they cost nothing."""
         left = (
             (self.cap_nano - self.spent_nano, price.amount(self.measure)),
             (self.cap_delta_atto - self.spent_delta_atto, price.delta_atto),

@@ -22,8 +22,8 @@ LEFT_OUT = frozenset(
     {"type", "events", "size", "event", "epsilon", "rho", "delta", "prior", "drawn"}
     | {"branching", "node", "restriction", "level_power", "log_bump_mass", "stages"}
 )
-"""Of an event: how it is put together, what changes with every release, how a tree is tuned. All
-else are public facts whose change over time a statement tells."""
+"""Keys of an event that no statement tells: how it is put together, what changes with every
+release, how a tree is tuned. All else are public facts whose change over time a statement tells."""
 
 
 PURE, CONCENTRATED = "pure differential privacy", "zero-concentrated differential privacy"

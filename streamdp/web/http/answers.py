@@ -28,7 +28,7 @@ HEADERS = tuple(
         "cache-control": "private, no-cache",
     }.items()
 )
-"""On every answer."""
+"""Headers of every answer."""
 
 
 def tagged(request: Request, content: str | bytes, media_type: str, **headers: str) -> Response:

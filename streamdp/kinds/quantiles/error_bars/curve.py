@@ -19,7 +19,7 @@ TAILS = np.array([1.0, 0.14, 0.0, -0.25, -0.5])
 with two degrees of freedom."""
 
 HEAVIEST = -0.9
-"""Beside them where a single quantile is released: nothing then tells of the tail but the guess."""
+"""A heavier law for a single released quantile: nothing tells of the tail but the guess."""
 
 WRONG, WRONG_IF_SEEN, WRONG_UNSEEN = (0.4, 10.0), (0.4, 2.5), (0.4, 40.0)
 """Times as large as the guess that a batch's spread may be, where a single quantile is released: at

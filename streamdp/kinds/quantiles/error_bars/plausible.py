@@ -53,8 +53,8 @@ _MIDDLE = np.array([0.1587, 0.5, 0.8413])
 _NEAR = np.array([0.01, 0.04, 0.12, 0.3])
 _FAR = np.array([0.1, 0.3, 0.7, 1.5, 3.0, 6.0, 15.0, 50.0, 200.0])
 _BEYOND = np.logspace(3.0, 9.0, 13)
-"""Of belief alone, which goes on where the grid ends: were it even there, batches outside the grid,
-in which every draw follows the prior, would have all of the weight."""
+"""Distances at which the prior alone goes on where the grid ends: were it even there, batches
+outside the grid, in which every draw follows the prior, would have all of the weight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class _Task:
         self._middles = (anywhere[:-1] + anywhere[1:]) / 2.0
 
     def quantiles(self, batches: FloatArray) -> FloatArray:
-        """At the targets, shape (k, m)."""
+        """Return the batches' quantiles at the targets, shape (k, m)."""
         return self._read(batches, self._targets)
 
     @staticmethod

@@ -27,7 +27,7 @@ NONE, ANY = 1.0, 1.0
 """Series that the prior counts for at 0, and spread over the grid."""
 
 ROUNDS = 20
-"""Of expectation maximisation."""
+"""Rounds of expectation maximisation."""
 
 MOST = 2_000
 """Series whose levels the law is fitted to; evenly chosen where there are more."""
@@ -66,7 +66,7 @@ def drawn_together(level: FloatArray, variance: FloatArray) -> tuple[FloatArray,
 def _likelihood(
     level: FloatArray, variance: FloatArray, places: FloatArray, width: FloatArray
 ) -> FloatArray:
-    """Of each level at each place, over the largest, shape (n, places)."""
+    """Return each level's likelihood at each place, over the largest, shape (n, places)."""
     total = width**2 + variance[:, None]
     log = -0.5 * (np.log(total) + (level[:, None] - places) ** 2 / total)
     likely: FloatArray = np.exp(log - log.max(axis=1, keepdims=True))

@@ -334,7 +334,7 @@ class MomentOf:
     def _hidden(
         self, clip: Clip, numbers: Estimates, mean: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """By how much the moment may lie below and above that of clipped values, in cells.
+        """Return how far the moment may lie below and above that of clipped values, in cells.
 
         Nothing lies beyond the column's bounds.
         """
@@ -358,7 +358,7 @@ class MomentOf:
         return (CHANGE**2 + 2.0 / n) * second**2
 
     def _base_of_mean(self, clip: Clip, n: FloatArray) -> FloatArray:
-        """The same of a mean; chance changes n records."""
+        """Least variance of a change that the filter of a mean tells apart."""
         return (CHANGE**2 + 1.0 / n) * max(clip.second_moment(), 1.0)
 
     def _following(

@@ -103,7 +103,7 @@ class Measure(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name in the configuration."""
+        """Name of the measure in the configuration."""
         ...
 
     @property
@@ -130,7 +130,7 @@ class Measure(Protocol):
         ...
 
     def asked(self, state: Json, price: Allowance) -> tuple[Asked, ...]:
-        """Its parts of the question, each with its noise."""
+        """Return the measure's parts of the question, each with its noise."""
         ...
 
     def follow(

@@ -80,7 +80,7 @@ OFFSET = 0.15
 """Spread of weekday offsets before any release, as a share of the level."""
 
 WEEKLY = 0.05
-"""The same of means and variances, as a variance in units of the base."""
+"""Variance of weekday offsets of means and variances, in units of the base."""
 
 WIDTHS = (2.121, 1.96)
 """Half width of a 95 % interval in standard deviations: of Laplace's noise, and of Gaussian."""
@@ -372,7 +372,7 @@ class _State:
 
 
 class _Models(NamedTuple):
-    """Of each model and component λ, ρ; shapes broadcast to (models, components, n).
+    """Moments of each model and component λ, ρ; shapes broadcast to (models, components, n).
 
     Args:
         drifted: Variance of the level that has moved.

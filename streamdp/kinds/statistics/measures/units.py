@@ -55,7 +55,7 @@ class Units:
         return f"{said}, each in at most {self.most} group{'s' * (self.most > 1)}"
 
     def signature(self) -> Json:
-        """That units are counted."""
+        """Return that units are counted."""
         return {"count": "units"}
 
     def asked(self, state: Json, price: Allowance) -> tuple[Asked, ...]:

@@ -137,7 +137,7 @@ class Design:
         return Gate(self.choice_epsilon, self.rounds, items, self.tolerance)
 
     def course(self) -> Course:
-        """Its rounds, before the first."""
+        """Return the rounds, before the first."""
         return Course(self.amount, self.rounds, self.cold_rounds, self.blind)
 
     def round(self, price: Fraction, blind: bool = False) -> Design:

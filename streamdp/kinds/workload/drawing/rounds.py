@@ -28,7 +28,7 @@ BLIND = 250.0
 """Epsilon·rows from which rounds choose without the batch where the past foretells it."""
 
 GAUSSIAN_BLIND = 150.0
-"""The same for √rho·rows."""
+"""√rho·rows from which rounds choose without the batch where the past foretells it."""
 
 
 @dataclass(frozen=True, slots=True)

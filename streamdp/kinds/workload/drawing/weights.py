@@ -26,7 +26,7 @@ FEWER, MORE = 1, 4
 """Rounds below and above the usual ones that a release may have where no value repeats."""
 
 BETTER = 0.015
-"""By which another number must be foretold to be better than the usual one."""
+"""Share by which another number must be expected to be better than the usual one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,7 +98,7 @@ class PrivateWeights:
         return choice(ways, **about, drawn=designs.index(drawn))
 
     def _cold_designs(self) -> tuple[Design, ...]:
-        """Return the designs of a release without a learned hypothesis; past releases choose one."""
+        """Return the designs of a release with no learned hypothesis; past releases choose one."""
         cold = self._design(cold=True)
         if not self._looks or self.rounds:
             return (cold,)

@@ -47,7 +47,7 @@ class Concentration:
 
     @classmethod
     def first(cls, items: int) -> Concentration:
-        """Before the first release."""
+        """Return the sums before the first release."""
         return cls((0.0,) * items, (0.0,) * items)
 
     @property

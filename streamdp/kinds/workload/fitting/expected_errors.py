@@ -53,7 +53,7 @@ class ExpectedErrors:
         self._concentrations = concentration.of_items(workload)
 
     def gains(self, taken: Taken, variance: float) -> FloatArray:
-        """By how much a measurement of each item lowers the errors of all together."""
+        """Return how much a measurement of each item lowers the errors of all together."""
         before = self._precision(taken)
         after = before + 1.0 / (self._noise * variance)
         return np.asarray(self._errors(before).sum() - self._errors(after).sum(axis=1))

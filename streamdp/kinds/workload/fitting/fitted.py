@@ -78,7 +78,7 @@ PLIANCY = 8.0
 """φ of learned hypotheses for items of large cells: how far one is expected to be (`refit`)."""
 
 CHANCE, OPEN = 2.0, 0.25
-"""For smaller cells φ is so much, and so much more for each record of the mean cell."""
+"""φ for smaller cells, and what each record of the mean cell adds to it."""
 
 LEAST_PLIANCY, MOST_PLIANCY = 2.0, 200.0
 """φ of the uniform hypothesis."""
@@ -92,8 +92,8 @@ average over the items if the past had ended, and of several the root of the squ
 show by chance adds up; at least the second."""
 
 BLIND_SHARE = 0.6
-"""The same share of what a measurement shows of its own item, where that was chosen without the
-batch: a look would have found an item that shows more."""
+"""Share of what a measurement shows of its own item, where that was chosen without the batch: a
+look would have found an item that shows more."""
 
 TOTAL_SHARE = 0.15
 """Deviation of a batch's total from the expected one, over it."""
@@ -163,7 +163,7 @@ class Fitting:
         return schedule(self._workload, spread, masses, measurements, variance, rounds)
 
     def gains(self, measurements: Sequence[Measurement], variance: float) -> FloatArray | None:
-        """By how many records a measurement of each item lowers the errors of all, if known.
+        """Return by how many records a measurement of each item lowers the errors of all, if known.
 
         Args:
             measurements: What is measured already.

@@ -78,7 +78,7 @@ class Memory:
 
     @classmethod
     def empty(cls, workload: Workload, expected_rows: float) -> Memory:
-        """Before the first release: the uniform distribution over the expected rows."""
+        """Return the memory before any release: the uniform distribution over the expected rows."""
         items, unlisted = len(workload.items), Unlisted.first(workload)
         even = unlisted.potentials(workload)
         learned = Spread.first(items), Concentration.first(items), unlisted

@@ -30,7 +30,7 @@ PACE = 0.25
 """Step by which an item's ω moves when it is measured."""
 
 RETURN = 0.03
-"""By which the ω of others come nearer to the mean each release."""
+"""Share of their distance to the mean by which other items' ω return each release."""
 
 SMALL = 0.25
 """Variance of the count of a cell that is hardly expected to be there."""
@@ -62,7 +62,7 @@ class Spread:
 
     @classmethod
     def first(cls, items: int) -> Spread:
-        """Before the first release."""
+        """Return the memory before the first release."""
         return cls((FIRST_OMEGA,) * items, FIRST_UNIFORM, (4,) * items)
 
     def after(

@@ -24,7 +24,7 @@ LEAST = 0.0005
 """Least share that is learned."""
 
 Shares = tuple[tuple[float, ...], ...]
-"""Of each axis, those of its cells that are not listed."""
+"""Shares of the cells of each axis that are not listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Unlisted:
 
     @classmethod
     def first(cls, workload: Workload) -> Unlisted:
-        """Before the first release."""
+        """Return the shares before the first release."""
         pairs = zip(workload.sizes, workload.unlisted, strict=True)
         return cls(tuple((min(FIRST, 1.0 / size),) * count for size, count in pairs))
 

@@ -39,10 +39,10 @@ REPEATS = 40
 """Simulated releases behind one figure."""
 
 HALVINGS = 20
-"""Of the error that is looked for."""
+"""Halvings of the interval that holds the error."""
 
 BETA = 0.05
-"""At this probability a draw is bounded by its Ψ or by its region, whichever is less."""
+"""Probability at which a draw is bounded by its Ψ or by its region, whichever is less."""
 
 LEAST = 1e-3
 """Least probability that errors are told for: beyond it, costs would reach the clip of a draw."""
