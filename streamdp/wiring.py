@@ -13,9 +13,8 @@ from streamdp.backends.public import PublicFiles
 from streamdp.config.model import Configuration
 from streamdp.engine.attempts import Task
 from streamdp.engine.gate import Gate
-from streamdp.engine.job import Job
+from streamdp.engine.job import EngineContext, Job
 from streamdp.engine.protocols import Connected
-from streamdp.engine.release import EngineContext
 from streamdp.engine.runner import Runner
 from streamdp.errors import StoreError
 from streamdp.gates.configured import thresholding_gate

@@ -25,8 +25,7 @@ from streamdp.cli import cli
 from streamdp.cli.look.web import kind_of
 from streamdp.config import load
 from streamdp.config.web import Web
-from streamdp.daemon.clock import SystemClock
-from streamdp.daemon.runtime import runtime
+from streamdp.daemon.runtime import SystemClock, runtime
 from streamdp.log.setup import close
 from streamdp.privacy.entropy import OperatingSystemEntropy
 from streamdp.store.pulse import Asking, Pulse, PulseFile

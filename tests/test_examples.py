@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from streamdp.cli import cli
 from streamdp.config import load
-from streamdp.daemon.clock import SystemClock
+from streamdp.daemon.runtime import SystemClock
 from streamdp.log.setup import close
 from streamdp.types import Json
 

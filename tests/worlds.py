@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.engine.job import Job
-from streamdp.engine.release import EngineContext
+from streamdp.engine.job import EngineContext, Job
 from streamdp.engine.runner import Runner
 from streamdp.errors import SinkError, SourceError
 from streamdp.kinds.charging import UnitCharging

@@ -6,12 +6,10 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 
 from streamdp.config import Configuration
-from streamdp.config.alerts import Alerts
-from streamdp.daemon.changes import changes
-from streamdp.daemon.health import late_alerts
-from streamdp.daemon.places import place_of
+from streamdp.config.alerts import Alerts, Changed
+from streamdp.daemon.copies import place_of
 from streamdp.database import Database
-from streamdp.errors import StreamdpError
+from streamdp.errors import ConfigurationError, StreamdpError
 from streamdp.privacy.amounts import NANO, epsilon_text
 from streamdp.reports.releases.suspicion import suspicions
 from streamdp.reports.state.next_run import clock_errors
@@ -21,6 +19,7 @@ from streamdp.sources.windows import Windows
 from streamdp.store.clock_guard import known_at
 from streamdp.store.ledger.chain import spent_of
 from streamdp.store.ledger.ledger import caps_of, declaration_of
+from streamdp.store.measurements import select_measurements
 from streamdp.store.pauses import paused_jobs
 from streamdp.store.problems import Problem, problems
 from streamdp.store.pulse import Pulse
@@ -265,3 +264,66 @@ def _backup(
         return
     if newest is None or now - newest > 2 * section.every:
         yield Alert("backup", "store", "", "there is no new copy of the store: the log says why")
+
+
+READ = 100
+"""Batches that are read: those compared, and those that tell how much days differ anyway."""
+
+_known: dict[tuple[str, Changed], tuple[str, tuple[Alert, ...]]] = {}
+"""The newest release of each job and what was found of it; a look a second costs nothing so."""
+
+
+def changes(configuration: Configuration, database: Database, section: Changed) -> Iterator[Alert]:
+    """Jobs of which a quantile changed in the last batches; one alert a group.
+
+    Privacy: from measurements of releases, which are published: post-processing.
+    """
+    for job in configuration.releases:
+        newest = next(iter(newest_releases(database, job, 1)), None)
+        if newest is None or newest.window_start is None:
+            continue
+        key = job, section
+        if _known.get(key, ("",))[0] != newest.id:
+            since = newest.window_start - READ * ((newest.window_end or 0) - newest.window_start)
+            _known[key] = newest.id, tuple(_found(database, job, since, section))
+        yield from _known[key][1]
+
+
+def _found(database: Database, job: str, since: int, section: Changed) -> Iterator[Alert]:
+    from streamdp.answers.changes import changed_lately
+    from streamdp.answers.job import Measured
+
+    measured = Measured(job, select_measurements(database, job, since))
+    if not any(each.measurements for each in measured.releases):
+        return
+    for group in measured.groups:
+        try:
+            of = measured.distribution(group)
+        except ConfigurationError:  # what is drawn and not counted cannot be watched so
+            continue
+        options = section.quantile, float(section.by), section.sure
+        turned = changed_lately(of.history, of.scales, *options)
+        if turned:
+            verb = "rose" if turned > 0 else "fell"
+            named = f" of {' '.join(group)}" if group else ""
+            yield Alert(
+                *("changed", job, ""),
+                f"the quantile {section.quantile:g}{named} {verb} by"
+                f" {float(100 * section.by):g} % or more in the last batches",
+            )
+
+
+def late_alerts(
+    configuration: Configuration, pulse: Pulse, told: Collection[Alert] = ()
+) -> Iterator[Alert]:
+    """An alert for each job that is late against its own schedule.
+
+    One that is told is not told anew because another job's question is under way by now, unless
+    that question hangs.
+    """
+    for job in pulse.late:
+        source = configuration.source_of_task(job)
+        hangs = any(each.source == source and each.state == "hung" for each in pulse.asking)
+        reason = pulse.why_late(job, source)
+        alert = Alert("late", job, "", f"{reason}; it has missed a turn of its schedule")
+        yield alert if hangs else watch.as_told(alert, told)

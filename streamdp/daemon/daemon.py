@@ -12,7 +12,7 @@ import os
 import queue
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -20,8 +20,7 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from streamdp.daemon.deliveries import Deliveries
-from streamdp.daemon.health import asking_of, kind_of, late_jobs, notify, told_as_failing
-from streamdp.daemon.rounds import Rounds
+from streamdp.daemon.rounds import MINUTE, Rounds, asking_of, kind_of
 from streamdp.daemon.runtime import HEARTBEAT, Runtime, runtime
 from streamdp.daemon.wakes import Wakes
 from streamdp.errors import (
@@ -33,8 +32,9 @@ from streamdp.errors import (
     told_of_memory,
 )
 from streamdp.log.setup import counts
-from streamdp.store.problems import problems
-from streamdp.store.pulse import MOST, Pulse, PulseFile
+from streamdp.sections.schedules import next_times
+from streamdp.store.problems import Problem, problems
+from streamdp.store.pulse import LATE_AFTER, MOST, Asking, Pulse, PulseFile
 from streamdp.types import Clock, Entropy, Log
 
 if TYPE_CHECKING:
@@ -360,3 +360,64 @@ class Daemon:
     def _on_reload(self, number: int, frame: object) -> None:
         self._reload_asked = True
         self._bell.put(None)
+
+
+WAITED_FOR = frozenset({"timeout", "source-locked", "unreachable"})
+"""Codes of failures that take their time: the other jobs of the source wait for each."""
+
+
+def late_jobs(
+    configuration: Configuration, unserved: Mapping[str, int], now: int
+) -> dict[str, int]:
+    """Jobs that woke and have not had their turn by their next time, and since when they wait.
+
+    Those that wait longest come first.
+    """
+    found: dict[str, int] = {}
+    for name, woke in unserved.items():
+        if name not in configuration.tasks() or now - woke < LATE_AFTER:
+            continue
+        again = next(iter(next_times(configuration.schedule_of(name), woke, 1)), None)
+        if again is not None and again <= now:
+            found[name] = woke - woke % MINUTE
+    return dict(sorted(found.items(), key=lambda each: each[1]))
+
+
+def told_as_failing(
+    configuration: Configuration,
+    late: Iterable[str],
+    asking: Iterable[Asking],
+    problems: Iterable[Problem],
+) -> set[str]:
+    """Late jobs that wait behind failures of their source, which are told anyway.
+
+    Each job of a locked or absent server waits for its time, so its next turn is late, in turns
+    with the others'. A question that is slow or hangs is another reason.
+    """
+    sources, tasks = {each.source for each in asking}, configuration.tasks()
+    failing = {
+        configuration.source_of_task(each.about)
+        for each in problems
+        if each.about in tasks and not each.batch and each.code in WAITED_FOR
+    }
+    return {name for name in late if configuration.source_of_task(name) in failing - sources}
+
+
+def notify(word: str) -> None:
+    """Tell systemd, where it started this process: `READY=1`, `WATCHDOG=1`, `STOPPING=1`.
+
+    References:
+        https://www.freedesktop.org/software/systemd/man/latest/sd_notify.html
+    """
+    import socket
+
+    place = os.environ.get("NOTIFY_SOCKET", "")
+    if not place.startswith(("/", "@")):
+        return
+    address = "\0" + place[1:] if place[0] == "@" else place
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as other:
+            other.setblocking(False)
+            other.sendto(word.encode(), address)
+    except OSError:
+        return

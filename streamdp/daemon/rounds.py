@@ -6,18 +6,19 @@ store, which one of them writes at a time; the daemon's own thread asks no sourc
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from threading import Lock, Thread
 from typing import TYPE_CHECKING
 
-from streamdp.daemon.health import kind_of
 from streamdp.engine.attempts import Task
+from streamdp.engine.job import EngineContext, Rolled
 from streamdp.engine.protocols import Connected
-from streamdp.engine.release import EngineContext
-from streamdp.engine.rollups import Rolled
 from streamdp.engine.runner import Runner
 from streamdp.errors import ClockError, OutOfMemoryError, StoreError, told_of_memory
+from streamdp.store.pulse import MOST as MOST_ASKING
+from streamdp.store.pulse import SLOW_AFTER, Asking
 
 if TYPE_CHECKING:
     from streamdp.store.sqlite import SqliteStore
@@ -261,3 +262,30 @@ def _quietly(act: Callable[[], object]) -> None:
         act()
     except Exception:  # noqa: BLE001
         return
+
+
+def kind_of(failure: str) -> str:
+    """A failure without its numbers: a wrong clock shows another time at each look.
+
+    >>> kind_of("the clock shows 2038-11-24") == kind_of("the clock shows 2038-11-25")
+    True
+    """
+    return re.sub(r"\d+", "", failure)
+
+
+MINUTE = 60
+
+
+def asking_of(rounds: Rounds, clock: Clock) -> tuple[Asking, ...]:
+    """Questions that are slow or hang, the oldest first."""
+    timer = clock.timer()
+    return tuple(
+        Asking(
+            each.source,
+            each.job,
+            each.at - each.at % MINUTE,
+            "hung" if each.is_hung(timer) else "slow",
+        )
+        for each in rounds.busy()
+        if timer - each.since > SLOW_AFTER
+    )[:MOST_ASKING]

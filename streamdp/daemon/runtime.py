@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,23 @@ if TYPE_CHECKING:
     from streamdp.daemon.reports import Failures
     from streamdp.store.pulse import Pulse
     from streamdp.wiring import Wired
+
+
+class SystemClock:
+    """POSIX time in whole seconds."""
+
+    def now(self) -> int:
+        """POSIX time in whole seconds."""
+        return int(time.time())
+
+    def timer(self) -> float:
+        """Seconds of a monotonic clock."""
+        return time.monotonic()
+
+    def wait(self, seconds: float) -> None:
+        """Sleep for so many seconds."""
+        time.sleep(max(seconds, 0.0))
+
 
 HEARTBEAT = 15
 """Seconds between signs of life."""

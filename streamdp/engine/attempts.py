@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from streamdp.engine.draw import Ready
-from streamdp.engine.gate import Gate, Gatekeeper
-from streamdp.engine.gated import must_ask, unasked
-from streamdp.engine.job import Job
-from streamdp.engine.release import EngineContext, prepare, release_batch
+from streamdp.engine.gate import Gate, Gatekeeper, must_ask, unasked
+from streamdp.engine.job import EngineContext, Job
+from streamdp.engine.release import prepare, release_batch
 from streamdp.errors import (
     AlteredBatchError,
     BudgetExhaustedError,

@@ -17,12 +17,20 @@ show is a test that ends without an answer:
   to be known after a kill, and a yes that did not end its run would be followed by a second one,
   which nobody paid for. The next run is charged in full and draws another threshold.
 
-Tests that are due at once are taken in a series, whose end is a function of their number
-(`engine/slots.py`). A yes ends it, so that the release that follows waits for that end; a death in
-between leaves an answer that is known and a release that is due, as after a single test. What is
-written within a series has the times at which its tests were due to begin, not those at which they
-did. A process that is killed within a series shows how many of its tests were over by then, as one
-that is killed within a slot shows whether its test was.
+A gate that is up to date has one test at a time, which takes a slot. A backlog is put to it in a
+series: test i begins `PACE` of a slot after test i - 1, and all that follows from the series (log,
+sinks, a release after a yes, work of others) waits until a whole slot after the begin that the last
+test was due at. The store has the same times. So who looks on sees times that are a function of the
+number of tests, which the answers show anyway. A test that takes longer than its pace begins the
+next one late, which the slot at the end takes up; if that is not long enough, further whole slots
+are waited for, as after a single test that takes longer than its slot.
+
+A series ends with the first yes, with the turn of its gate, and with an error. The release that
+follows a yes waits for that end; a death in between leaves an answer that is known and a release
+that is due, as after a single test. What is written within a series has the times at which its
+tests were due to begin, not those at which they did. A process that is killed within a series
+shows how many of its tests were over by then, as one that is killed within a slot shows whether its
+test was.
 
 A loss that depends on the batch in other ways than through the bit, as when the engine runs out of
 memory, is as visible here as in a release: the host and the engine are trusted.
@@ -30,20 +38,22 @@ memory, is as visible here as in a release: the host and the engine are trusted.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import partial
 
-from streamdp.engine.ingest import require_unaltered
-from streamdp.engine.job import Job
-from streamdp.engine.origins import bind_files, bind_tables
-from streamdp.engine.release import EngineContext, new_release_id, redact_errors
-from streamdp.engine.slots import Series
+from streamdp.engine.ingest import bind_files, bind_tables, require_unaltered
+from streamdp.engine.job import EngineContext, Job
+from streamdp.engine.protocols import Store
+from streamdp.engine.release import new_release_id, redact_errors
 from streamdp.text import iso
 from streamdp.types import (
     Answer,
     Backend,
     Batch,
+    Clock,
     Entropy,
     GateKind,
     GateRun,
@@ -54,6 +64,60 @@ from streamdp.types import (
     Source,
     Statistic,
 )
+
+PACE = Fraction(1, 20)
+"""Share of a slot between the beginnings of two tests of a series."""
+
+
+def seconds_of_series(slot: int, tests: int) -> int:
+    """Return how long so many tests take in one series, in whole seconds."""
+    return slot + math.ceil(slot * PACE * max(tests - 1, 0))
+
+
+@dataclass(slots=True)
+class Series:
+    """Tests of one gate that follow each other without a slot between.
+
+    Args:
+        clock: Of the process.
+        slot: Seconds that a single test takes to who looks on.
+    """
+
+    clock: Clock
+    slot: int
+    tests: int = field(default=0, init=False)
+    _began: float = field(default=0.0, init=False)
+    _at: int = field(default=0, init=False)
+
+    def begin(self) -> int:
+        """Wait for the begin of the next test and return it, in POSIX seconds."""
+        self.tests += 1
+        if self.tests == 1:
+            self._began, self._at = self.clock.timer(), self.clock.now()
+            return self._at
+        due = float((self.tests - 1) * self.slot * PACE)
+        early = self._began + due - self.clock.timer()
+        if early > 0:
+            self.clock.wait(early)
+        return min(self._at + math.floor(due), self.clock.now())  # not ahead of a clock set back
+
+    def seen_from(self) -> int:
+        """Return when the answer of the test that began last may be seen, in POSIX seconds."""
+        whole, _ = self._slots()
+        return self._at + math.ceil(float(whole)) + 1
+
+    def end(self) -> int:
+        """Wait until all answers may be seen; return when the series began, in POSIX seconds."""
+        whole, taken = self._slots()
+        self.clock.wait(float(whole) - taken)
+        return self._at
+
+    def _slots(self) -> tuple[Fraction, float]:
+        """Seconds from the first begin to the end, and those that are over."""
+        paced, taken = (self.tests - 1) * self.slot * PACE, self.clock.timer() - self._began
+        more = math.floor(max(taken - float(paced), 0.0) / self.slot) + 1
+        return paced + more * self.slot, taken
+
 
 Notices = tuple[tuple[Release, tuple[str, ...]], ...]
 """Notices, each with the sinks that it is owed to."""
@@ -321,3 +385,30 @@ def _why_over(gate: Gate, run: GateRun) -> str | None:
     if run.terms != gate.kind.terms() or run.run.scope != gate.scope:
         return "changed"
     return "exhausted" if run.answered >= gate.horizon else None
+
+
+def due_of_gate(gate: Gate, store: Store, batches: Iterable[Batch]) -> list[Batch]:
+    """Batches that have arrived without an answer, and accepted ones that a job has to release.
+
+    The first batch that the first job releases, it releases unasked.
+    """
+    source = gate.source.name
+    answers = store.gates.answers(gate.name, source)
+    released = [store.released_batches(job.name, source) for job in gate.jobs]
+
+    def waits(key: str) -> bool:
+        if key in answers:
+            return answers[key] and not all(key in done for done in released)
+        return not (released and key in released[0])
+
+    return [batch for batch in batches if waits(batch.key)]
+
+
+def unasked(gate: Gate, store: Store) -> tuple[Job, ...]:
+    """Jobs without any release; their first one needs no answer of the gate."""
+    return tuple(job for job in gate.jobs if store.last_release(job.name) is None)
+
+
+def must_ask(gate: Gate, store: Store) -> bool:
+    """Whether the gate must be asked: its first job has a release, or it has no jobs."""
+    return not gate.jobs or store.last_release(gate.jobs[0].name) is not None

@@ -1,11 +1,22 @@
-"""A job: one configured release of every batch of one source."""
+"""A job, one configured release of every batch of one source, and the context of its work."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from streamdp.answers.closed import RollupTerms
-from streamdp.types import Backend, Charging, ReleaseKind, Source
+from streamdp.engine.protocols import Store
+from streamdp.types import (
+    Backend,
+    Charging,
+    Clock,
+    Entropy,
+    Json,
+    Log,
+    ReleaseKind,
+    Skipped,
+    Source,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,3 +49,37 @@ class Job:
     def jobs(self) -> tuple[Job, ...]:
         """The jobs that release: itself, as a gate has those that it lets release."""
         return (self,)
+
+
+@dataclass(slots=True)
+class Rolled:
+    """Memory of a process of what is rolled up; all of it follows from the store.
+
+    Args:
+        newest: By job, the newest release after which nothing was left to roll up.
+        without: Job, step, period and releases of which no row has a value.
+    """
+
+    newest: dict[str, str] = field(default_factory=dict)
+    without: set[tuple[str, str, str, str]] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class EngineContext:
+    """Store, entropy, clock and log of a release.
+
+    Args:
+        told: Inputs of each source that this process has logged as skipped.
+        taught: By job, the newest learner that began and what measurements taught it.
+        rolled: What this process knows of rollups.
+        rested: By task, until when it rests as this process has logged.
+    """
+
+    store: Store
+    entropy: Entropy
+    clock: Clock
+    log: Log
+    told: set[tuple[str, Skipped]] = field(default_factory=set)
+    taught: dict[str, tuple[str, Json]] = field(default_factory=dict)
+    rolled: Rolled = field(default_factory=Rolled)
+    rested: dict[str, int] = field(default_factory=dict)

@@ -1,55 +1,38 @@
-"""The walk of one release: plan, reserve, evaluate, draw, learn, commit."""
+"""The walk of one release: plan, reserve, evaluate, draw, learn, commit.
+
+A learner begins where its signature is a new one: after an upgrade that changed it, or with another
+list of quantiles. The job's measurements are replayed to it then, so that it knows what it would
+know had it been there before. They are released and paid for, so what they teach costs nothing.
+"""
 
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from streamdp.engine.draw import Ready, finish, get_ready
-from streamdp.engine.ingest import require_unaltered
-from streamdp.engine.job import Job
-from streamdp.engine.origins import bind_files, bind_tables
+from streamdp.engine.draw import FAILURES, Ready, finish, get_ready
+from streamdp.engine.ingest import bind_files, bind_tables, require_unaltered
+from streamdp.engine.job import EngineContext, Job
 from streamdp.engine.protocols import Store
-from streamdp.engine.replay import informed, replayed
-from streamdp.engine.rollups import Rolled
-from streamdp.errors import InternalError, StreamdpError, told_of_memory
+from streamdp.errors import InternalError, StreamdpError, WaitingError, told_of_memory
 from streamdp.types import (
     Batch,
     Charge,
-    Clock,
     Entropy,
     Json,
     Learned,
-    Log,
+    MeasuredRelease,
+    Measures,
     Outcome,
+    ReadsReleases,
     Release,
-    Skipped,
+    ReleaseKind,
 )
 
 RELEASE_ID_BITS = 96
-
-
-@dataclass(frozen=True, slots=True)
-class EngineContext:
-    """Store, entropy, clock and log of a release.
-
-    Args:
-        told: Inputs of each source that this process has logged as skipped.
-        taught: By job, the newest learner that began and what measurements taught it.
-        rolled: What this process knows of rollups.
-        rested: By task, until when it rests as this process has logged.
-    """
-
-    store: Store
-    entropy: Entropy
-    clock: Clock
-    log: Log
-    told: set[tuple[str, Skipped]] = field(default_factory=set)
-    taught: dict[str, tuple[str, Json]] = field(default_factory=dict)
-    rolled: Rolled = field(default_factory=Rolled)
-    rested: dict[str, int] = field(default_factory=dict)
 
 
 def prepare(job: Job, batch: Batch, around: EngineContext) -> Ready:
@@ -185,3 +168,87 @@ def _record(
         rows=outcome.rows,
         columns=job.kind.columns,
     )
+
+
+MOST_MEASUREMENTS = 4000
+"""Number of newest releases that are replayed: ten years of days, and less than a minute."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What measurements taught.
+
+    Args:
+        state: The learner's.
+        releases: How many taught it something.
+    """
+
+    state: Json
+    releases: int
+
+
+def replayed(job: Job, store: Store, now: int) -> Replayed:
+    """Return what a job's measurements teach its learner from the beginning.
+
+    A release that the learner cannot use teaches it nothing. Reads no records: post-processing.
+
+    Args:
+        job: Whose kind learns.
+        store: With its measurements.
+        now: POSIX time.
+    """
+    found = newest_measured(store, job.name)
+    if not found:
+        return Replayed(job.kind.init(), 0)
+    batches = {batch.key: batch for batch in job.source.batches(now)}
+    state, releases = job.kind.init(), 0
+    for release in found:
+        batch = batches.get(release.batch.key, release.batch)
+        after = _after(job.kind, state, batch, release, store)
+        if after is not None:
+            state, releases = after, releases + 1
+    return Replayed(state, releases)
+
+
+def newest_measured(store: Store, job: str) -> tuple[MeasuredRelease, ...]:
+    """The newest releases of a job with so many measurements in all, the oldest first."""
+    kept, size = deque[MeasuredRelease](), 0
+    for release in store.measured(job):
+        kept.append(release)
+        size += len(release.measurements)
+        while size > MOST_MEASUREMENTS:
+            size -= len(kept.popleft().measurements)
+    return tuple(kept)
+
+
+def informed(
+    kind: ReleaseKind, batch: Batch, store: Store, made_before: str | None = None
+) -> ReleaseKind:
+    """The kind, told what other jobs had released when a batch began.
+
+    Args:
+        kind: Of a job.
+        batch: That it releases, or released.
+        store: With the releases of other jobs.
+        made_before: Id of a release: what others released after it was not known to it.
+    """
+    if not isinstance(kind, ReadsReleases):
+        return kind
+    found = ((job, store.release_before(job, batch, made_before)) for job in kind.jobs)
+    return kind.informed({job: release.rows for job, release in found if release is not None})
+
+
+def _after(
+    kind: ReleaseKind, state: Json, batch: Batch, release: MeasuredRelease, store: Store
+) -> Json:
+    """The state after one release, as it would come from the store; None if it teaches nothing."""
+    try:
+        one = informed(kind, batch, store, release.id)
+    except WaitingError:
+        return None
+    if not isinstance(one, Measures):
+        return None
+    try:
+        return json.loads(json.dumps(one.replayed(state, batch, release.measurements)))
+    except FAILURES:
+        return None

@@ -6,33 +6,14 @@ from the store alone, so a round after a crash makes what the one before did not
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
 from streamdp.answers.closed import Closed, closed, identity
 from streamdp.answers.periods import AROUND
-from streamdp.engine.job import Job
+from streamdp.engine.job import EngineContext, Job
 from streamdp.errors import ConfigurationError
 from streamdp.types import Row
 
-if TYPE_CHECKING:
-    from streamdp.engine.release import EngineContext
-
 TURN = 4
 """Rollups of one job before other tasks have their turn."""
-
-
-@dataclass(slots=True)
-class Rolled:
-    """Memory of a process of what is rolled up; all of it follows from the store.
-
-    Args:
-        newest: By job, the newest release after which nothing was left to roll up.
-        without: Job, step, period and releases of which no row has a value.
-    """
-
-    newest: dict[str, str] = field(default_factory=dict)
-    without: set[tuple[str, str, str, str]] = field(default_factory=set)
 
 
 def roll(job: Job, around: EngineContext) -> bool:

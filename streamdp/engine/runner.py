@@ -12,12 +12,10 @@ from typing import TypeGuard, assert_never
 
 from streamdp.engine.attempts import Attempts, Outcomes, Task
 from streamdp.engine.deliver import deliver
-from streamdp.engine.gate import Gate
-from streamdp.engine.gated import due_of_gate
+from streamdp.engine.gate import Gate, due_of_gate
 from streamdp.engine.ingest import Arrived, due, ingest
-from streamdp.engine.job import Job
+from streamdp.engine.job import EngineContext, Job
 from streamdp.engine.protocols import HoldsRecords, Skips
-from streamdp.engine.release import EngineContext
 from streamdp.engine.rollups import roll
 from streamdp.errors import SourceError, StreamdpError, told_of_memory
 from streamdp.text import iso

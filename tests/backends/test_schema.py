@@ -44,7 +44,7 @@ BATCHES = """
 import sys
 from pathlib import Path
 from streamdp.config import load
-from streamdp.daemon.clock import SystemClock
+from streamdp.daemon.runtime import SystemClock
 from streamdp.daemon.runtime import runtime
 from streamdp.privacy.entropy import OperatingSystemEntropy
 

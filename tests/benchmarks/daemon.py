@@ -90,8 +90,7 @@ def year() -> Iterator[Row]:
 
 def _release_times() -> Iterator[float]:
     """Seconds between the ends of releases of one catch-up in this process."""
-    from streamdp.daemon.clock import SystemClock
-    from streamdp.daemon.runtime import runtime
+    from streamdp.daemon.runtime import SystemClock, runtime
 
     moments: list[float] = []
     with tempfile.TemporaryDirectory() as folder:

@@ -138,8 +138,7 @@ def work(folder: Path) -> dict[str, float]:
     exec(IMPORTS)  # noqa: S102
     imported, start = _memory("VmRSS"), time.perf_counter()
     from streamdp.config import load
-    from streamdp.daemon.clock import SystemClock
-    from streamdp.daemon.runtime import runtime
+    from streamdp.daemon.runtime import SystemClock, runtime
     from streamdp.privacy.entropy import OperatingSystemEntropy
 
     arguments = (load(folder / "config.yaml"), OperatingSystemEntropy(), SystemClock(), _say)

@@ -18,10 +18,9 @@ from contextlib import closing
 from pathlib import Path
 
 from streamdp.config import load
-from streamdp.daemon.clock import SystemClock
-from streamdp.daemon.runtime import runtime
+from streamdp.daemon.runtime import SystemClock, runtime
 from streamdp.engine.job import Job
-from streamdp.engine.replay import replayed
+from streamdp.engine.release import replayed
 from streamdp.privacy.entropy import OperatingSystemEntropy
 from tests.benchmarks.report import Row, main
 from tests.crash.home import folder

@@ -24,8 +24,7 @@ import duckdb
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.config import load
-from streamdp.daemon.clock import SystemClock
-from streamdp.daemon.runtime import runtime
+from streamdp.daemon.runtime import SystemClock, runtime
 from streamdp.privacy.entropy import OperatingSystemEntropy
 from streamdp.types import Batch, CellQuery, Grid
 from tests.benchmarks.engines import in_turns

@@ -20,8 +20,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from streamdp.config import load
-from streamdp.daemon.clock import SystemClock
-from streamdp.daemon.runtime import runtime
+from streamdp.daemon.runtime import SystemClock, runtime
 from streamdp.privacy.entropy import OperatingSystemEntropy
 from streamdp.store.backup import backup
 from streamdp.store.database import connect_to_read

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from streamdp.daemon.clock import SystemClock
+from streamdp.daemon.runtime import SystemClock
 
 SHIFT = "shift"
 """The file; without it the clock is right."""

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from streamdp.cli import cli
-from streamdp.daemon.clock import SystemClock
+from streamdp.daemon.runtime import SystemClock
 from streamdp.errors import ConfigurationError
 from streamdp.log.setup import close
 from streamdp.mechanisms.sparse_vector.thresholding import Runs

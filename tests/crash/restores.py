@@ -26,8 +26,8 @@ from streamdp.database import Database
 from streamdp.engine import attempts
 from streamdp.engine.draw import Ready
 from streamdp.engine.gate import Gate, Gatekeeper
-from streamdp.engine.job import Job
-from streamdp.engine.release import EngineContext, release_batch
+from streamdp.engine.job import EngineContext, Job
+from streamdp.engine.release import release_batch
 from streamdp.errors import ConfigurationError, IntegrityError, InternalError, StreamdpError
 from streamdp.sinks.record import record
 from streamdp.store import archive

@@ -12,7 +12,7 @@ from pathlib import Path
 from streamdp import files
 from streamdp.cli import main
 from streamdp.cli.work import run_once
-from streamdp.daemon.clock import SystemClock
+from streamdp.daemon.runtime import SystemClock
 from streamdp.engine.release import RELEASE_ID_BITS
 from streamdp.privacy.entropy import OperatingSystemEntropy
 from streamdp.reports.releases import suspicion

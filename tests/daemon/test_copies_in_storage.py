@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from streamdp.cli import cli
 from streamdp.config import Configuration, load
-from streamdp.daemon.places import Objects
+from streamdp.daemon.copies import Objects
 from streamdp.daemon.runtime import Runtime
 from streamdp.errors import ConfigurationError, IntegrityError, SourceError, StoreError
 from streamdp.log.setup import close
@@ -137,7 +137,7 @@ def test_what_is_cut_off_on_its_way_removes_no_older_copy(
 
         storage.write(address, BytesIO(content.read(100)))  # type: ignore[arg-type, attr-defined]
 
-    monkeypatch.setattr("streamdp.daemon.places.write", cut)
+    monkeypatch.setattr("streamdp.daemon.copies.write", cut)
     with pytest.raises(StoreError, match="as it was written"):
         place.add(1, home.clock.now() + HOUR)
     assert names() == before

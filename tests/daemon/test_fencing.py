@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from streamdp.config import load
-from streamdp.daemon.clock import SystemClock
-from streamdp.daemon.runtime import runtime
+from streamdp.daemon.runtime import SystemClock, runtime
 from streamdp.errors import StoreError
 from streamdp.privacy.entropy import OperatingSystemEntropy
 from streamdp.store import database

@@ -17,15 +17,9 @@ import pytest
 
 from streamdp.backends.limits import Limits
 from streamdp.config import load
-from streamdp.daemon.alerts import conditions
-from streamdp.daemon.daemon import Daemon
-from streamdp.daemon.health import (
-    asking_of,
-    late_alerts,
-    late_jobs,
-    notify,
-    told_as_failing,
-)
+from streamdp.daemon.alerts import conditions, late_alerts
+from streamdp.daemon.daemon import Daemon, late_jobs, notify, told_as_failing
+from streamdp.daemon.rounds import asking_of
 from streamdp.daemon.runtime import Runtime
 from streamdp.errors import SinkError, SourceLockedError, StoreError
 from streamdp.reports.state.status import daemon_state, job_status, signs_of_life

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from streamdp import wiring
-from streamdp.engine import replay
-from streamdp.engine.replay import replayed
+from streamdp.engine import release
+from streamdp.engine.release import newest_measured, replayed
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.sources.windows import DAY
 from streamdp.types import Batch, Json, Measurement, ReleaseKind
@@ -131,7 +131,7 @@ def test_the_newest_releases_are_replayed_of_many(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The work of an upgrade has an end."""
-    monkeypatch.setattr(replay, "MOST_MEASUREMENTS", 5)
-    kept = replay.newest(world.store, "job")
+    monkeypatch.setattr(release, "MOST_MEASUREMENTS", 5)
+    kept = newest_measured(world.store, "job")
     assert 0 < sum(len(each.measurements) for each in kept) <= 5
     assert kept[-1].batch.key == "2023-11-26"

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from streamdp.answers.closed import RollupTerms
-from streamdp.engine.job import Job
-from streamdp.engine.release import EngineContext
+from streamdp.engine.job import EngineContext, Job
 from streamdp.engine.runner import Runner
 from streamdp.errors import StoreError
 from streamdp.store import outbox

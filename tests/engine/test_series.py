@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from streamdp.engine.deliver import deliver
+from streamdp.engine.gate import Series, seconds_of_series
 from streamdp.engine.runner import TURN_OF_A_GATE
-from streamdp.engine.slots import Series, seconds_of_series
 from streamdp.sources.windows import DAY
 from streamdp.store import outbox
 from streamdp.store.outbox import LONGEST_WAIT

@@ -22,7 +22,8 @@ from streamdp import wiring
 from streamdp.backends.duckdb.records import RecordsBackend, backend_of_records
 from streamdp.config import load
 from streamdp.engine.ingest import due, ingest
-from streamdp.engine.release import EngineContext, prepare, release_batch
+from streamdp.engine.job import EngineContext
+from streamdp.engine.release import prepare, release_batch
 from streamdp.errors import (
     BudgetExhaustedError,
     ConfigurationError,

@@ -18,7 +18,7 @@ import pytest
 import streamdp.sinks.objects as sink
 from streamdp import wiring
 from streamdp.config import load
-from streamdp.engine.release import EngineContext
+from streamdp.engine.job import EngineContext
 from streamdp.engine.runner import Runner
 from streamdp.objects import copies
 from streamdp.sources import objects

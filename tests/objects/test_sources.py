@@ -9,7 +9,7 @@ import pytest
 
 from streamdp import wiring
 from streamdp.config import load
-from streamdp.engine.release import EngineContext
+from streamdp.engine.job import EngineContext
 from streamdp.engine.runner import Runner
 from streamdp.errors import StreamdpError
 from streamdp.store.database import connect_to_read

@@ -9,8 +9,7 @@ import pytest
 
 from streamdp import wiring
 from streamdp.config import load
-from streamdp.engine.job import Job
-from streamdp.engine.release import EngineContext
+from streamdp.engine.job import EngineContext, Job
 from streamdp.engine.runner import Runner
 from streamdp.errors import ConfigurationError, SourceError
 from streamdp.sources.partitions import PartitionSource

@@ -167,7 +167,7 @@ def test_a_late_file_of_two_patterns_is_refused_at_the_next_start(
 def test_a_late_file_is_refused_while_the_daemon_runs(tmp_path: Path) -> None:
     """Both sources are at work when it comes; it is paid from one budget and told of the other."""
     from streamdp import wiring
-    from streamdp.engine.release import EngineContext
+    from streamdp.engine.job import EngineContext
     from streamdp.engine.runner import Runner
     from streamdp.store.sqlite import SqliteStore
     from tests.worlds import EventLog, HandClock, ListSink, ReplayedEntropy

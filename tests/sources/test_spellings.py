@@ -19,8 +19,7 @@ import pytest
 
 from streamdp import wiring
 from streamdp.config import Configuration, load
-from streamdp.engine.job import Job
-from streamdp.engine.release import EngineContext
+from streamdp.engine.job import EngineContext, Job
 from streamdp.engine.runner import Runner
 from streamdp.errors import StreamdpError
 from streamdp.store.sqlite import SqliteStore

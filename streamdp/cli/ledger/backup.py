@@ -26,7 +26,7 @@ def backup(path: Path | None, config_path: Path) -> None:
     The copy is for this user alone (mode 0600): it holds releases, budget and learned states. A
     store that is put back from it must be reconciled: what was spent since stays spent.
     """
-    from streamdp.daemon.places import place_of
+    from streamdp.daemon.copies import place_of
     from streamdp.store.backup import backup as copy
     from streamdp.store.database import connect_to_read
     from streamdp.store.schema.migrations import is_current
@@ -57,8 +57,8 @@ def restore(path: str, yes: bool, config_path: Path) -> None:
     The store that is there, if one is, stays beside the new one. What was released since the
     backup is no longer in the store; what it cost stays spent, which `streamdp reconcile` charges.
     """
+    from streamdp.daemon.copies import fetched
     from streamdp.daemon.lock import store_lock
-    from streamdp.daemon.places import fetched
     from streamdp.store.backup import put_back
     from streamdp.store.database import connect_to_read
     from streamdp.store.verified_open import verify_copy

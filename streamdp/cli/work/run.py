@@ -59,8 +59,8 @@ def run(
     if source is not None:
         raise click.UsageError("--source goes with --once: the daemon does all jobs")
     from streamdp.cli.look.web import beside
-    from streamdp.daemon.clock import SystemClock
     from streamdp.daemon.daemon import Daemon
+    from streamdp.daemon.runtime import SystemClock
     from streamdp.privacy.entropy import OperatingSystemEntropy
 
     def log(configuration: Configuration) -> Log:

@@ -41,8 +41,7 @@ def one_round(
     Raises:
         StreamdpError: The store is another's, damaged, or cannot be used.
     """
-    from streamdp.daemon.clock import SystemClock
-    from streamdp.daemon.runtime import runtime
+    from streamdp.daemon.runtime import SystemClock, runtime
     from streamdp.privacy.entropy import OperatingSystemEntropy
     from streamdp.reports.state.next_run import clock_errors
 
@@ -189,8 +188,8 @@ def _lines(timer: Callable[[], float]) -> Progress:
 
 def _announce(job: Task, total: int) -> None:
     """Say how long a gate's backlog takes, if it says no to all of it."""
+    from streamdp.engine.gate import seconds_of_series
     from streamdp.engine.runner import TURN_OF_A_GATE
-    from streamdp.engine.slots import seconds_of_series
 
     slot = getattr(job, "slot", 0)
     if not slot:

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from streamdp.cli import cli
-from streamdp.daemon.clock import SystemClock
+from streamdp.daemon.runtime import SystemClock
 from streamdp.log.setup import close
 from streamdp.privacy.events import epsilon_of
 from streamdp.store.database import connect_to_read

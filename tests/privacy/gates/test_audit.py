@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 from streamdp.engine.gate import Gate, Gatekeeper
+from streamdp.engine.job import EngineContext
 from streamdp.engine.protocols import Store
-from streamdp.engine.release import EngineContext
 from streamdp.gates.questions.growth import Growth
 from streamdp.gates.run import ThresholdingGate
 from streamdp.mechanisms.sparse_vector.thresholding import Thresholding
