@@ -168,7 +168,7 @@ def _read(view: View, job: str, what: Wanted) -> Drawing:
 
 
 def _ahead(view: View, job: str, whole: Picture) -> tuple[Ahead, ...]:
-    """What is usual for the next batch: computed once for each newest release."""
+    """What the next batch is expected to have: computed once for each newest release."""
 
     def compute() -> tuple[Ahead, ...]:
         recent = newest_releases(view.database, job, 1)

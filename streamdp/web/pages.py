@@ -18,18 +18,18 @@ from streamdp.reports.guarantee.budget import Budget, budgets, budgets_if
 from streamdp.reports.guarantee.outlook import Lasts, questions, what_if
 from streamdp.reports.guarantee.statement import common_delta, statement
 from streamdp.reports.guarantee.verification import verification
-from streamdp.reports.releases.changes import PeriodRow, is_never_negative, since_before
+from streamdp.reports.releases.changes import Comparison, PeriodRow, is_never_negative, since_before
 from streamdp.reports.releases.columns import columns_of
-from streamdp.reports.releases.headline import Headline, headline, headline_series, rounded
+from streamdp.reports.releases.headline import Headline, headline, headline_series
 from streamdp.reports.releases.learned import learned
+from streamdp.reports.releases.sentences import range_said
 from streamdp.reports.releases.series import Picture, picture
 from streamdp.reports.releases.sheet import data_sheet
 from streamdp.reports.releases.summary import (
-    BY_ITSELF,
-    SURENESS,
     about_batches,
     about_changes,
-    bound_said,
+    by_itself,
+    how_sure,
     may_be_shown,
     since_said,
 )
@@ -80,8 +80,19 @@ def show_overview(request: Request, view: View) -> Response:
     lasting = {each.report.scope: each.now for each in _budgets(view)}
     looks = [_card(view, look, found.daemon, lasting.get(look.source)) for look in found.jobs]
     gates = [{"gate": gate, "held": holders(gate.held)} for gate in found.gates]
+    said = [each["headline"]["said"] for each in looks if each["headline"]]
+    sure = dict.fromkeys(
+        f"{each.sure} sure: {range_said(each.level)}" for each in said if each.sure
+    )
     return page(
-        request, view, "overview.html", whole=found, looks=looks, gates=gates, lasting=lasting
+        request,
+        view,
+        "overview.html",
+        whole=found,
+        looks=looks,
+        gates=gates,
+        lasting=lasting,
+        sure=list(sure),
     )
 
 
@@ -127,6 +138,11 @@ def show_job(request: Request, view: View) -> Response:
     if drawing.whole.times and not drawing.per:
         past = _past(view, job, drawing.whole.ids[-1], look.recent)
         newest = tables.newest(drawing.whole, order, past)
+    recent, moved = _recent(view, job, look.recent), _moved(view, job, look.recent)
+    said = _said(view, job, recent)
+    sure = []
+    if look.recent:
+        sure = list(how_sure(look.recent[-1], recent, said, moved.compared if moved else None))
     return page(
         request,
         view,
@@ -136,10 +152,11 @@ def show_job(request: Request, view: View) -> Response:
         held="; ".join(map(told, look.status.holds)),
         daemon=daemon,
         state=look.status.state_under(daemon),
-        said=_said(view, job, _recent(view, job, look.recent)),
-        moved=_moved(view, job, look.recent),
-        bound=bound_said(*_of(view), job, look.recent[-1:]),
-        errors=_errors(look.recent[-1], view.columns(job)) if look.recent else {},
+        said=said,
+        moved=moved,
+        sure=sure,
+        errors=[each for each in sure if each.text.startswith("at most")],
+        showing=list(may_be_shown(*_of(view), job, look.recent[-1:], "")) if look.recent else [],
         drawing=drawing,
         numbers={each.name: at for at, each in enumerate(drawing.whole.series)},
         beyond=drawing.whole.only(drawing.shown).beyond(),
@@ -147,7 +164,7 @@ def show_job(request: Request, view: View) -> Response:
         stretches=STRETCHES,
         newest=newest,
         standing_out=tables.standing_out(newest),
-        usual=tables.usual_next(drawing.whole),
+        next=tables.expected_next(drawing.whole),
         crossed=tables.crossed(drawing.whole, order) if drawing.whole.times else None,
         table=table,
         about_batches=about_batches(table),
@@ -204,14 +221,14 @@ class SinceBefore:
         about: How to read the table.
         rows: How many rows it has, and how many of them are of all groups together.
         grid: A row for each group and measure.
-        words: Words of the sentence and the table, and what they mean.
+        compared: The comparison that they say.
     """
 
     said: str
     about: str
     rows: str
     grid: Grid
-    words: Sequence[tuple[str, str]]
+    compared: Comparison
 
 
 def _moved(view: View, job: str, recent: Sequence[Release]) -> SinceBefore | None:
@@ -229,12 +246,10 @@ def _moved(view: View, job: str, recent: Sequence[Release]) -> SinceBefore | Non
         zone = view.configuration.sources[section.source].zone
         said = since_said(found, section.by, zone)
         grid: Grid = changes_grid(found, whole.unit) if found.rows else ([], [])
-        sure = any(row.moved and row.moved.differ is not None for row in found.rows)
-        words = SURENESS if sure else ()
         about = about_changes(found)
         if len(found.rows) > 1:
-            about += f" {BY_ITSELF}"
-        return SinceBefore(said, about, _rows_said(found.rows, section.by), grid, words)
+            about += f" {by_itself(len(found.rows))}"
+        return SinceBefore(said, about, _rows_said(found.rows, section.by), grid, found)
 
     return view.known(("moved", job), recent[-1].id, compute)
 
@@ -244,19 +259,6 @@ def _rows_said(rows: Sequence[PeriodRow], by: Sequence[str]) -> str:
     together = len([each for each in rows if by and each.labels.get(by[0]) is None])
     apart = f"Each of {len(rows) - together} rows"
     return f"{apart}, and {together} of all groups together" if 0 < together < len(rows) else apart
-
-
-def _errors(release: Release, declared: Sequence[Column]) -> dict[str, str]:
-    """Errors to expect of the newest release, where all its rows say the same."""
-    found = {}
-    for each in columns_of([release], declared):
-        values = {row.get(each.name) for row in release.rows}
-        value = next(iter(values), None)
-        if each.role == "error" and len(values) == 1 and isinstance(value, int | float):
-            sure = "" if each.level is None else f", {100 * each.level:g} times in 100"
-            said = f"at most {rounded(value)} {each.unit}".rstrip()
-            found[each.name.replace("_", " ")] = said + sure
-    return found
 
 
 def show_release(request: Request, view: View) -> Response:

@@ -19,9 +19,9 @@ from streamdp.reports.charts.panels import Chart, Panel, chart_of, panels
 from streamdp.reports.releases.changes import Comparison, Interval, Moved, PeriodRow
 from streamdp.reports.releases.digest import Digest
 from streamdp.reports.releases.digits import of_size
-from streamdp.reports.releases.sentences import amounts, in_100
-from streamdp.reports.releases.series import Picture
-from streamdp.reports.releases.summary import GLOSSARY
+from streamdp.reports.releases.sentences import amounts, digits_of_amounts, in_100
+from streamdp.reports.releases.series import MEASURED, Picture
+from streamdp.reports.releases.summary import GLOSSARY, Point
 from streamdp.text import printable
 from streamdp.types import Json
 from streamdp.types.columns import HARDLY_ANY
@@ -174,8 +174,9 @@ def as_markdown(digest: Digest, now: int, shown: list[tuple[str, str]]) -> str:
     if digest.events.events:
         found = [[each.batch, each.meaning] for each in digest.events.events]
         lines += ["", "## Other events", "", *_table(["batch", "what"], found)]
-    lines += ["", "## What it cost", "", _text(words.cost), "", "## May it be shown?"]
-    lines += [line for each in words.showing for line in ("", _with_command(each))]
+    lines += ["", "## How sure is it?", *_points(words.sure)]
+    lines += ["", "## What did it cost?", "", _text(words.cost)]
+    lines += ["", "## May I show it?", *_points(words.showing)]
     lines += [
         "",
         "## Words",
@@ -187,6 +188,11 @@ def as_markdown(digest: Digest, now: int, shown: list[tuple[str, str]]) -> str:
             facts = [f"- {_text(key)}: {_text(number(value))}" for key, value in about.items()]
             lines += ["", f"## {name.capitalize()}", "", *facts]
     return "\n".join([*lines, "", f"As of {moment(now)} UTC.", ""])
+
+
+def _points(points: Sequence[Point]) -> list[str]:
+    """Points of an answer, a paragraph each."""
+    return [line for e in points for line in ("", f"**{_text(e.title)}**: {_with_command(e.text)}")]
 
 
 Grid = tuple[list[str], list[list[Cell]]]
@@ -208,35 +214,52 @@ def changes_grid(compared: Comparison | None, unit: str) -> Grid:
     if moved:
         head.append(f"change since the {compared.step} before")
     if known:
-        head.append("sure that records differ")
-    found = []
+        head.append("chance that the records changed")
+    found, alike = [], _like_digits(rows)
     for row in rows:
-        line = [Cell(_in(compared.called(row), "" if unit else row.unit)), _value(row)]
+        digits, of_change = alike[_measured(row)]
+        line = [Cell(_in(compared.called(row), "" if unit else row.unit)), _value(row, digits)]
         if moved:
-            line.append(_cell(row.moved.by, signed=True) if row.moved else Cell("–"))
+            by = row.moved and _cell(row.moved.by, of_change, signed=True)
+            line.append(by or Cell("–"))
         if known:
-            line.append(_sure(row.moved))
+            line.append(_chance(row.moved))
         found.append(line)
     return head, found
 
 
-def _sure(moved: Moved | None) -> Cell:
-    """How sure it is that records differ, and whether what makes them rose where that is sure."""
+def _chance(moved: Moved | None) -> Cell:
+    """How likely it is that records changed, and beyond usual ups and downs where that is clear."""
     if moved is None or moved.differ is None or moved.rose is None:
         return Cell("–")
-    rose = moved.rose
-    way = f"process rose {in_100(rose)}" if rose >= 0.5 else f"process fell {in_100(1 - rose)}"
-    return Cell(f"{in_100(moved.differ)} in 100", way if moved.direction else "no sure change")
+    way, beyond = ("rose", moved.rose) if moved.rose >= 0.5 else ("fell", 1 - moved.rose)
+    said = f"{way} beyond usual ups and downs {in_100(beyond)}"
+    return Cell(f"{in_100(moved.differ)} in 100", said if moved.direction else "no clear change")
 
 
-def _value(row: PeriodRow) -> Cell:
+def _measured(row: PeriodRow) -> tuple[str | None, ...]:
+    """What a row measures: rows that measure the same have as many digits."""
+    return tuple(row.labels.get(name) for name in MEASURED)
+
+
+def _like_digits(rows: Sequence[PeriodRow]) -> dict[tuple[str | None, ...], tuple[int, int]]:
+    """Digits after the point of values and of changes, by what rows measure: the fewest."""
+    found: dict[tuple[str | None, ...], tuple[list[int], list[int]]] = {}
+    for row in rows:
+        values, changes = found.setdefault(_measured(row), ([], []))
+        values.append(digits_of_amounts(*row.shown))
+        changes += [digits_of_amounts(*row.moved.by)] if row.moved else []
+    return {each: (min(one), min(two, default=0)) for each, (one, two) in found.items()}
+
+
+def _value(row: PeriodRow, digits: int) -> Cell:
     """The value of a period; 0 where noise took all of its interval below."""
-    return Cell("0", BELOW) if row.is_impossible else _cell(row.shown)
+    return Cell("0", BELOW) if row.is_impossible else _cell(row.shown, digits)
 
 
-def _cell(value: Interval, *, signed: bool = False) -> Cell:
-    """A value and its interval, to the digits that the interval supports."""
-    at, low, high = amounts(*value)
+def _cell(value: Interval, digits: int, *, signed: bool = False) -> Cell:
+    """A value and its interval, to the digits that the interval, and those beside it, support."""
+    at, low, high = amounts(*value, digits)
     plus = "+" if signed and value[0] > 0 and at != "0" else ""
     return Cell(plus + at, f"{low} to {high}" if value[1] < value[2] else "")
 

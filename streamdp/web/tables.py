@@ -254,7 +254,7 @@ def standing_out(found: Sequence[Newest]) -> list[str]:
     return said
 
 
-def usual_next(picture: Picture) -> str:
+def expected_next(picture: Picture) -> str:
     """Where the medians of the next batch are expected, in words."""
     said = []
     for each in picture.series:

@@ -116,7 +116,7 @@ def _ledger(count: int, caps: Caps) -> Iterator[tuple[Any, ...]]:
 
 
 def _releases(count: int) -> Iterator[tuple[Any, ...]]:
-    level = 150 + np.cumsum(np.random.default_rng(1).normal(0, 0.5, count))
+    level = 40 + np.abs(110 + np.cumsum(np.random.default_rng(1).normal(0, 0.5, count)))
     for batch in _batches(count):
         number = batch["number"]
         rows = [

@@ -19,7 +19,7 @@ from streamdp.cli import cli
 from streamdp.errors import ConfigurationError, StreamdpError
 from streamdp.library.ask import asking
 from streamdp.log.setup import close
-from streamdp.reports.releases.sentences import in_100, sureness
+from streamdp.reports.releases.sentences import chances, in_100
 from streamdp.store.database import connect_to_read
 from streamdp.text import iso
 from streamdp.types import Json
@@ -175,9 +175,10 @@ def test_changes_are_said_in_words() -> None:
         rose, fell = sure and each["lower"] > 0, sure and each["upper"] < 0
         assert (" rose by " in each["said"], " fell by " in each["said"]) == (rose, fell)
         if rose or fell:
-            assert each["said"].endswith(sureness(each["records_differ"], each["process_rose"]))
+            assert each["said"].endswith(chances(each["records_differ"], each["process_rose"]))
         else:
-            assert f"as sure as {in_100(each['records_differ'])} in 100" in each["said"]
+            chance = in_100(each["records_differ"])
+            assert f"chance that the records changed {chance} in 100" in each["said"]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What is usual for the next batch: the page says what `ask --over next` says, and draws it."""
+"""The next batch is expected where `ask --over next` says, on the page and in its pictures."""
 
 from __future__ import annotations
 
@@ -82,7 +82,9 @@ def test_the_page_says_what_ask_says(home: Path, page: TestClient) -> None:
         return f"{name} {rounded(ends[0], ends)} to {rounded(ends[1], ends)}"
 
     whole = html.unescape(page.get("/jobs/minutes").text)
-    assert f"Usual for the next batch: {said('median', expected(home, 'minutes'))}," in whole
+    assert (
+        f"The next batch is expected to have: {said('median', expected(home, 'minutes'))}." in whole
+    )
     groups = html.unescape(page.get("/jobs/airports").text)
     for group in ("AAA", "BBB"):
         ends = expected(home, "airports", "--group", group)

@@ -365,11 +365,12 @@ def test_the_statement_begins_in_plain_words(client: TestClient) -> None:
 def test_five_questions_are_answered_one_click_from_the_overview(client: TestClient) -> None:
     """Last week, what stands out, how sure, the cost, and whether it may be shown."""
     overview, job = client.get("/").text, "daily"
-    links = {f"/jobs/{job}", f"/jobs/{job}?last=7", f"/budget?job={job}", f"/jobs/{job}/sheet"}
-    assert links <= {each.partition("#")[0] for each in re.findall(r'href="([^"]+)"', overview)}
+    last = f"/jobs/{job}?last=7#releases-heading"
+    sure, show, cost = f"/jobs/{job}#sure", f"/jobs/{job}#show", f"/budget?job={job}#ledger"
+    assert {f"/jobs/{job}", last, sure, show, cost} <= set(re.findall(r'href="([^"]+)"', overview))
     sheet = html.unescape(client.get(f"/jobs/{job}/sheet").text)
-    assert "May it be shown?" in sheet
-    assert "Not promised: " + NOT_PROMISED in sheet
+    assert '<h2 id="show">May I show it?</h2>' in sheet
+    assert "<strong>Not promised</strong>: " + NOT_PROMISED in sheet
     (bound,) = re.findall(
         r"right (at most \d+ times in 100 by one release .*? by the caps\))", sheet
     )
@@ -377,14 +378,17 @@ def test_five_questions_are_answered_one_click_from_the_overview(client: TestCli
         html.unescape(client.get(each).text) for each in (f"/jobs/{job}", "/statement")
     )
     assert bound in page
+    assert '<h2 id="sure">How sure is it?</h2>' in page
+    assert '<h2 id="show">May I show it?</h2>' in page
+    assert "<strong>No range</strong>: this job publishes none" in page
     assert bound.partition(", and by ")[2] in statement
     assert '<a href="/statement">the statement</a> has the sum' in sheet
     assert "streamdp statement" not in sheet
     assert "costs nothing more" in page
     assert "costs nothing more" in sheet
-    cost = client.get(f"/budget?job={job}").text
-    assert f"<td>{job}</td>" in cost
-    assert "What each job takes" in cost
+    budget = client.get(cost).text
+    assert f"<td>{job}</td>" in budget
+    assert "What each job takes" in budget
 
 
 def test_the_statement_of_a_source_without_releases_is_a_page(

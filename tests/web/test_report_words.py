@@ -1,4 +1,4 @@
-"""Reports in words: changes are those of `ask`, counts claim no sureness, and who may see it."""
+"""Reports in words: changes are those of `ask`, counts claim no chance, and who may see it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -27,8 +27,8 @@ from streamdp.reports.releases import changes
 from streamdp.reports.releases.averages import Interval, Labels, averages
 from streamdp.reports.releases.changes import Comparison, Moved, PeriodRow
 from streamdp.reports.releases.digest import Digest, digest
-from streamdp.reports.releases.sentences import amounts, change_said
-from streamdp.reports.releases.summary import GLOSSARY, SURENESS, about_changes, summary
+from streamdp.reports.releases.sentences import amounts, change_said, range_said
+from streamdp.reports.releases.summary import CHANCES, GLOSSARY, Point, about_changes, summary
 from streamdp.store.database import connect_to_read
 from streamdp.types import Column, Json, Release
 from streamdp.web.pages import _from_0_on
@@ -149,7 +149,7 @@ def test_changes_of_quantiles_are_those_of_ask(configuration: Configuration) -> 
             assert f"{sentence('all deciles together', both)}." in found.words.changed
 
 
-def test_a_change_of_counts_is_that_of_totals_and_claims_no_sureness(
+def test_a_change_of_counts_is_that_of_totals_and_claims_no_chance(
     configuration: Configuration,
 ) -> None:
     """Noises of the two periods are independent; no probability stands beside them."""
@@ -192,7 +192,7 @@ def test_groups_that_fell_are_named_by_their_intervals(configuration: Configurat
     assert "The 3 groups together are not all records" in found.words.about_changes
 
 
-def test_a_sure_change_of_any_measure_is_said_before_those_that_are_not(
+def test_a_clear_change_of_any_measure_is_said_before_those_that_are_not(
     configuration: Configuration,
 ) -> None:
     """Of the second measure as of the first: none that the table has is missing in words."""
@@ -208,9 +208,9 @@ def test_a_sure_change_of_any_measure_is_said_before_those_that_are_not(
     with closing(connect_to_read(configuration.store.path)) as store:
         about = found.releases, found.picture, case, ""
         said = summary(configuration, store, "traffic", *about).changed
-    assert said[1] == "Late. Of 3 groups: none rose; LGA fell; JFK, EWR without a sure change."
+    assert said[1] == "Late. Of 3 groups: none rose; LGA fell; JFK, EWR without a clear change."
     assert said[3].startswith(f"{found.compared.called(late)} fell by 9")
-    assert not any("Each is looked at" in each for each in said[3:])
+    assert not any("looked at by itself" in each for each in said[3:])
 
 
 def test_a_report_is_of_the_last_whole_period(configuration: Configuration) -> None:
@@ -387,10 +387,14 @@ def test_what_does_not_add_up_is_said_to(configuration: Configuration) -> None:
     assert "ATL" in next(each for each in first.words.changed if each.startswith("Found now: "))
 
 
+def texts(points: Iterable[Point]) -> str:
+    return " ".join(each.text for each in points)
+
+
 def test_who_may_see_a_report_is_said_exactly(configuration: Configuration) -> None:
     """The bound is that of the releases' own prices; found texts and names are not protected."""
     found = told(configuration, "air_time")
-    said = " ".join(found.words.showing)
+    said = texts(found.words.showing)
     one, six = guessed_right(100_000_000), guessed_right(600_000_000)
     assert f"at most {one} times in 100 by one release (epsilon 0.1), and by every" in said
     assert f"{six} times by all 6 of this period (ε 0.6), if it is in every batch" in said
@@ -399,17 +403,17 @@ def test_who_may_see_a_report_is_said_exactly(configuration: Configuration) -> N
         "epsilon of one release"
     ]
     assert "Found in the data" not in said
-    keys = " ".join(told(configuration, "destinations").words.showing)
+    keys = texts(told(configuration, "destinations").words.showing)
     assert "Found in the data: texts of dest" in keys
     assert "δ 6e-9" in keys
     with closing(connect_to_read(configuration.store.path)) as store:
         about = found.picture, None
         some = summary(configuration, store, "air_time", found.releases, *about, ", one in 2")
-        assert "by all" not in " ".join(some.showing)
+        assert "by all" not in texts(some.showing)
         two = summary(configuration, store, "air_time", found.releases[:2], *about, "")
-        assert "times by both of this period" in " ".join(two.showing)
+        assert "times by both of this period" in texts(two.showing)
         in_rho = [replace(each, epsilon_nano=None, rho_nano=10**7) for each in found.releases]
-        other = " ".join(summary(configuration, store, "air_time", in_rho, *about, "").showing)
+        other = texts(summary(configuration, store, "air_time", in_rho, *about, "").showing)
         assert "times in 100" not in other
         assert "price in ρ" in other
 
@@ -417,41 +421,52 @@ def test_who_may_see_a_report_is_said_exactly(configuration: Configuration) -> N
 def test_the_page_says_the_change_of_the_last_whole_week(
     home: Path, configuration: Configuration
 ) -> None:
-    """As `ask` does; of counts without a sureness, of what does not add up nothing."""
+    """As `ask` does; of counts without a chance, of what does not add up nothing."""
     (one, _) = asked("air_time", "--compare", "2013-W01", "2013-W02", "--partial")
     with page_of(home / "config.yaml") as client:
         pages = {job: client.get(f"/jobs/{job}").text for job in configuration.releases}
+        overview = client.get("/").text
     start = "The week of Monday 7 January 2013 beside the week before: "
     assert f"<p>{start}{sentence('median', one)}.</p>" in pages["air_time"]
     week = row(compared(configuration, "air_time", at=WEEK - 7 * DAY), quantile="0.5")
     value, low, high = amounts(*week.value)
     assert f'{value}<span class="range">{low} to {high}</span>' in pages["air_time"]
-    for word, said in SURENESS:
-        assert f"<em>{word.capitalize()}</em>: {said}." in pages["air_time"]
+    for word, said in CHANCES:
+        assert (
+            f"<strong>{word.capitalize()}</strong>: of a change alone: {said}."
+            in (pages["air_time"])
+        )
         assert said not in pages["traffic"]
         assert (word, said) in GLOSSARY
+    for job in ("air_time", "traffic"):
+        assert '<a class="sure" href="#sure">19 in 20 sure</a>' in pages[job]
+        assert re.search(r"19 of 20 ranges like \S+ to \S+ .*are meant to hold what", pages[job])
+    assert f"19 in 20 sure: {range_said(0.95)}" in overview
     drawn = {job: "what was released</li>" in page for job, page in pages.items()}
     assert drawn["traffic"]
     assert not drawn["air_time"], "bands have no dots"
     (counts,) = re.findall(f"<p>{start}(.*?)</p>", pages["traffic"])
     assert "flights" in counts
-    assert "sure as" not in counts
+    assert "chance" not in counts
     found = compared(configuration, "traffic", at=WEEK - 7 * DAY)
-    ways = {1: "rose", -1: "fell", 0: "without a sure change"}
+    _, table = changes_grid(found, "records")
+    cells = {line[0].value: line[2] for line in table}
+    ways = {1: "rose", -1: "fell", 0: "without a clear change"}
     for measure in ("flights", "late"):
         (said,) = re.findall(rf"{measure}: (.*?)(?:\.|$)", counts)
         for each in found.rows:
             if each.labels["origin"] and each.labels["measure"] == measure and each.moved:
                 way = ways[each.moved.direction]
                 assert re.search(rf"\b{each.labels['origin']}\b[^;]* {way}", said), each
-                by, low, high = amounts(*each.moved.by)
-                assert f'{by}<span class="range">{low} to {high}</span>' in pages["traffic"]
+                by = cells[found.called(each)]
+                assert f'{by.value}<span class="range">{by.interval}</span>' in pages["traffic"]
+                assert float(by.value) == pytest.approx(each.moved.by[0], abs=0.5)
     for job in ("destinations", "busiest"):
         assert start not in pages[job]
 
 
 def test_the_page_fits_what_was_measured_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The change since the week before and what is usual next go by the same releases."""
+    """The change since the week before and what is expected next go by the same releases."""
     monkeypatch.chdir(home)
     fits: list[int] = []
     fitted = History.fitted
@@ -463,7 +478,7 @@ def test_the_page_fits_what_was_measured_once(home: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(History, "fitted", counted)
     with page_of(home / "config.yaml") as client:
         page = client.get("/jobs/air_time").text
-        assert "Usual for the next batch: " in page
+        assert "The next batch is expected to have: " in page
         assert "beside the week before: " in page
         assert len(fits) == 1
         client.get("/jobs/air_time?last=7")

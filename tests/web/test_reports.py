@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import re
 from collections.abc import Sequence
 from contextlib import closing
@@ -11,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
@@ -22,7 +24,14 @@ from streamdp.reports.charts.maps import over_time
 from streamdp.reports.charts.panels import chart
 from streamdp.reports.releases.columns import columns_of
 from streamdp.reports.releases.digest import digest
-from streamdp.reports.releases.headline import NOTHING_SAID, headline, rounded
+from streamdp.reports.releases.headline import (
+    NOTHING_SAID,
+    headline,
+    is_unusual,
+    rounded,
+    unusual_by_chance,
+    usual_of,
+)
 from streamdp.reports.releases.periods import day_of, period_of
 from streamdp.reports.releases.series import picture
 from streamdp.store.database import connect_to_read
@@ -53,7 +62,7 @@ def test_a_report_is_one_file(home: Path, tmp_path: Path) -> None:
         assert result.exit_code == 0, result.output
         text = file.read_text()
         assert '<svg class="chart"' in text
-        assert not re.findall(r'(?:src|href)="(?!data:)', text)
+        assert not re.findall(r'(?:src|href)="(?!data:|#)', text)
         assert "<script" not in text
         for danger in ("<img", "<svg onload"):
             assert danger not in text
@@ -421,16 +430,36 @@ def test_the_overview_says_how_many_other_rows_are_unusual() -> None:
         "a": "2 of 2 other rows are unusual: b below all before, c above all before",
         "b": "1 of 2 other rows is unusual: c above all before",
     }
+    chance = "; by chance 1 or fewer would be"
     for cell, others in expected.items():
         found = headline(last, {"cell": cell})
         assert found is not None
-        assert (found.name, found.others) == (cell, others)
+        assert (found.name, found.others) == (cell, others + chance)
     calm = headline(picture(days, BARS))
     assert calm is not None
     assert calm.others == "none of 2 other rows is unusual"
     young = headline(picture(days[:3], BARS))
     assert young is not None
     assert young.others == ""
+
+
+def test_how_many_rows_look_unusual_by_chance_is_bounded() -> None:
+    """Of streams without any change no more look unusual on average than is said."""
+    chance = np.random.default_rng(3)
+    rows, often, said = 40, [], []
+    for _ in range(30):
+        noise = chance.normal(0, 1, (9, rows))
+        found = picture(
+            [
+                release(7 * day, [{"cell": str(c), "value": 100 + x} for c, x in enumerate(day_)])
+                for day, day_ in enumerate(noise.tolist())
+            ],
+            (Column("cell", "text", "label"), Column("value", "number", "value")),
+        )
+        often.append(sum(map(is_unusual, usual_of(found).values())))
+        said.append(unusual_by_chance(found, found.series))
+    assert set(said) == {math.ceil(rows * 2 / 9)}
+    assert 0.7 * said[0] < np.mean(often) < said[0] + 0.5
 
 
 def test_numbers_have_the_digits_that_intervals_support() -> None:

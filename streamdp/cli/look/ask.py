@@ -68,7 +68,8 @@ def ask(
 
     Every answer has its 95 % interval and says how many batches it is of, and how many were left
     out: of all batches those without counts, as the first day of quantiles. Days and weeks are
-    those of the time zone of the batches.
+    those of the time zone of the batches. Tables are rounded to what intervals support; JSON and
+    CSV have all digits.
 
     --records of a job of quantiles counts the records that have a value of its column. --compare
     judges each period by its own counts, so `before` and `after` may differ a little from what
@@ -94,7 +95,12 @@ def ask(
         rows = list(table.rows)
         if output is not None:
             _draw(output, job, table)
-    print_rows(rows, "json" if as_json else "csv" if as_csv else "table")
+    if as_json or as_csv:
+        print_rows(rows, "json" if as_json else "csv")
+    else:
+        from streamdp.reports.releases.told import told_answers
+
+        print_rows(told_answers(rows), "table")
     if asked["compare"] and batch is None and not (as_json or as_csv):
         click.echo(
             "each period is judged by its own counts: --quantile over one of them, which looks at"

@@ -126,7 +126,7 @@ def _ahead(picture: Picture, series: Series, across: Across, up: Scale) -> Itera
     if each is not None:
         left, right = across(picture.times[-1]) + 1, across.scale.end
         low, high = up.within(each.lower), up.within(each.upper)
-        said = f"{picture.called(series)}, usual for the next: {each.lower:.4g} to {each.upper:.4g}"
+        said = f"{picture.called(series)}, expected next: {each.lower:.4g} to {each.upper:.4g}"
         yield f'<g class="series c1"><title>{escape(said)}</title>'
         path = f"M{left:.1f} {low:.1f}H{right:.1f}V{high:.1f}H{left:.1f}z"
         yield f'<path class="ahead" d="{path}"/></g>'

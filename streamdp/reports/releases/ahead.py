@@ -1,4 +1,4 @@
-"""What is usual for the next batch of a job: its median, as `streamdp ask --over next` says it."""
+"""The median that the next batch of a job is expected to have: as `streamdp ask --over next`."""
 
 from __future__ import annotations
 

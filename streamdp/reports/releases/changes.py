@@ -1,7 +1,7 @@
 """A period of a job beside those before it: its rows as a whole, and how each changed.
 
 Changes of quantiles are those of `streamdp ask --compare`. A change of a count or a sum has the
-interval of its noise alone: how sure it is beyond that is not measured, and so not said.
+interval of its noise alone: how likely it is beyond that is not measured, and so not said.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from streamdp.database import Database
 from streamdp.errors import ConfigurationError
 from streamdp.reports.releases.averages import Labels, averages, choices, found_keys
 from streamdp.reports.releases.headline import headline_series
-from streamdp.reports.releases.sentences import SURE, change_said
+from streamdp.reports.releases.sentences import CLEAR, change_said
 from streamdp.reports.releases.series import MEASURED, NESTED, Picture, row_name, text_of
 from streamdp.store.measurements import batches_span, select_measurements
 from streamdp.store.reading.browse import Stretch, count_releases, newest_releases
@@ -53,7 +53,7 @@ class Moved:
 
     Args:
         by: The change, and the ends of its interval.
-        differ: Probability that the records differ; None where that is not measured.
+        differ: Probability that the records changed; None where that is not measured.
         rose: Probability that what makes the records rose; None where that is not measured.
     """
 
@@ -63,13 +63,13 @@ class Moved:
 
     @property
     def direction(self) -> int:
-        """1 where it surely rose, -1 where it fell, 0 where neither is sure."""
-        if self.differ is not None and self.differ < SURE:
+        """1 where it clearly rose, -1 where it clearly fell, 0 where neither is clear."""
+        if self.differ is not None and self.differ < CLEAR:
             return 0
         return int(self.by[1] > 0) - int(self.by[2] < 0)
 
     def said(self, name: str, unit: str) -> str:
-        """The change in words, and how sure it is where that is measured."""
+        """The change in words, and how likely it is where that is measured."""
         return change_said(name, *self.by, unit, self.differ, self.rose)
 
 

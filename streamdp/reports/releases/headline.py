@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from streamdp.reports.releases.digits import of_width, written
-from streamdp.reports.releases.sentences import amounts
+from streamdp.reports.releases.sentences import amounts, sure_said
 from streamdp.reports.releases.series import MEASURED, Line, Picture, Series
 from streamdp.types.columns import HARDLY_ANY
 
@@ -39,6 +39,7 @@ class Headline:
         usual: How it lies among earlier ones; empty where there are too few.
         batch: The batch it is of.
         others: How many of the other rows are not usual, and which; empty where none is compared.
+        level: How often such intervals are meant to hold the truth; None without one.
     """
 
     name: str
@@ -48,6 +49,12 @@ class Headline:
     usual: str
     batch: str
     others: str = ""
+    level: float | None = None
+
+    @property
+    def sure(self) -> str:
+        """How sure the interval is, as one figure; empty without one."""
+        return sure_said(self.level) if self.interval else ""
 
 
 def headline(picture: Picture, row: Mapping[str, str] | None = None) -> Headline | None:
@@ -74,8 +81,15 @@ def headline(picture: Picture, row: Mapping[str, str] | None = None) -> Headline
             said, low, high = (written(each, digits) for each in (value, *ends))
         interval = f"{low} to {high}"
     name, usual = picture.called(series), compared(picture, series)
-    others = _others(picture, series)
-    return Headline(name, said, picture.unit_of(series), interval, usual, batch, others)
+    others, unit = _others(picture, series), picture.unit_of(series)
+    return Headline(name, said, unit, interval, usual, batch, others, level_of(picture))
+
+
+def level_of(picture: Picture) -> float | None:
+    """How often the intervals that are shown are meant to hold the truth; None without any."""
+    about = picture.series[0].best.column if picture.series else ""
+    ends = (each for each in picture.columns if each.role == "lower" and each.about == about)
+    return next((each.level for each in ends), None)
 
 
 def headline_series(picture: Picture, row: Mapping[str, str] | None = None) -> Series | None:
@@ -175,7 +189,7 @@ def compared(picture: Picture, series: Series) -> str:
         return NOTHING_SAID
     line = series.told(series.best)
     value, ends = _at(line, last)
-    past = [each for _, each in zip(range(PAST), _earlier(picture, line), strict=False)]
+    past = list(islice(_earlier(picture, line), PAST))
     if value is None or len(past) < LEAST_PAST:
         return ""
     is_daily = _is_daily(picture)
@@ -216,7 +230,18 @@ def _others(picture: Picture, main: Series) -> str:
     names = [f"{picture.called(e)} {usual[e.name].split()[0]} all before" for e in apart[:NAMED]]
     more = f" and {len(apart) - NAMED} more" if len(apart) > NAMED else ""
     are = "is" if len(apart) == 1 else "are"
-    return f"{len(apart)} of {of} {are} unusual: {', '.join(names)}{more}"
+    most = f"; by chance {unusual_by_chance(picture, told)} or fewer would be"
+    return f"{len(apart)} of {of} {are} unusual: {', '.join(names)}{more}{most}"
+
+
+def unusual_by_chance(picture: Picture, rows: Sequence[Series]) -> int:
+    """How many rows are expected to look unusual, at most, if the newest batch is like the rest.
+
+    Of n + 1 values in any order the newest is the lowest or the highest in 2 of n + 1 cases; to be
+    called unusual its interval has to lie beyond the others, too.
+    """
+    known = (len(list(islice(_earlier(picture, each.told(each.best)), PAST))) for each in rows)
+    return math.ceil(sum(2 / (many + 1) for many in known))
 
 
 def _earlier(picture: Picture, line: Line) -> Iterator[float]:

@@ -1,9 +1,11 @@
-"""Changes between two periods in words, the same in answers, reports and on the page.
+"""Numbers, intervals and changes in words, the same in answers, reports and on the page.
 
 No import of what computes them: whoever says a change may do without SciPy.
 """
 
 from __future__ import annotations
+
+import math
 
 from streamdp.reports.releases.digits import of_size, of_width, written
 
@@ -13,8 +15,8 @@ SINGULAR = {
 }
 """Units of one, of those whose letter s is surely that of several."""
 
-SURE = 0.95
-"""Probability that the records differ from which on a change has a direction."""
+CLEAR = 0.95
+"""Probability that the records changed from which on a change has a direction."""
 
 
 def change_said(
@@ -26,10 +28,10 @@ def change_said(
     differ: float | None = None,
     rose: float | None = None,
 ) -> str:
-    """A change with its interval; no direction where the interval, or how sure it is, has none.
+    """A change with its interval; no direction where the interval, or its probability, has none.
 
     >>> change_said("median", 6.2, 2.1, 10.3, "minutes"), change_said("flights", -3.0, -20.0, 14.0)
-    ('median rose by 6.2 minutes (2.1 to 10.3)', 'flights: no sure change, 20 less to 14 more')
+    ('median rose by 6.2 minutes (2.1 to 10.3)', 'flights: no clear change, 20 less to 14 more')
 
     Args:
         name: Of what changed.
@@ -37,23 +39,23 @@ def change_said(
         lower: Lower end of its interval.
         upper: Upper end.
         unit: Of the change; empty without one.
-        differ: Probability that the records differ; None where it is not measured.
-        rose: Probability that what makes the records rose. With it how sure the change is follows.
+        differ: Probability that the records changed; None where it is not measured.
+        rose: Probability that what makes the records rose. With it both chances follow.
     """
-    sure = doubt = ""
+    chance = doubt = ""
     if differ is not None and rose is not None:
-        sure, doubt = f"; {sureness(differ, rose)}", f"; {_in_doubt(differ)}"
+        chance, doubt = f"; {chances(differ, rose)}", f"; {_in_doubt(differ)}"
     if lower <= 0 <= upper:
         _, less, more = amounts(change, lower, upper)
         least = counted(less.lstrip("-"), unit)
-        return f"{name}: no sure change, {least} less to {more} more{doubt}"
+        return f"{name}: no clear change, {least} less to {more} more{doubt}"
     up = lower > 0
     low, high = (lower, upper) if up else (-upper, -lower)
     by, least, most = amounts(abs(change), low, high)
-    if differ is not None and differ < SURE:
+    if differ is not None and differ < CLEAR:
         way = "more" if up else "less"
-        return f"{name}: no sure change, {least} to {counted(most, unit)} {way}{doubt}"
-    return f"{name} {'rose' if up else 'fell'} by {counted(by, unit)} ({least} to {most}){sure}"
+        return f"{name}: no clear change, {least} to {counted(most, unit)} {way}{doubt}"
+    return f"{name} {'rose' if up else 'fell'} by {counted(by, unit)} ({least} to {most}){chance}"
 
 
 def counted(number: str, unit: str) -> str:
@@ -65,31 +67,31 @@ def counted(number: str, unit: str) -> str:
     return f"{number} {SINGULAR.get(unit, unit) if number == '1' else unit}".rstrip()
 
 
-def sureness(differ: float, rose: float) -> str:
-    """How sure it is that the records differ, and that what makes them rose or fell.
+def chances(differ: float, rose: float) -> str:
+    """How likely it is that the records changed, and that they rose or fell beyond ups and downs.
 
-    >>> sureness(0.993, 0.086)
-    'as sure as 99 in 100 that the records differ, and 91 in 100 that their process fell'
+    >>> chances(0.993, 0.086)
+    'chance that the records changed 99 in 100, that they fell beyond usual ups and downs 91 in 100'
 
     Args:
         differ: Probability that the records of the two periods differ.
         rose: Probability that what makes the records rose.
     """
-    verb, sure = ("rose", rose) if rose >= 0.5 else ("fell", 1.0 - rose)
+    verb, likely = ("rose", rose) if rose >= 0.5 else ("fell", 1.0 - rose)
     return (
-        f"as sure as {in_100(differ)} in 100 that the records differ,"
-        f" and {in_100(sure)} in 100 that their process {verb}"
+        f"chance that the records changed {in_100(differ)} in 100,"
+        f" that they {verb} beyond usual ups and downs {in_100(likely)} in 100"
     )
 
 
 def _in_doubt(differ: float) -> str:
-    """Why a change has no direction, by how sure it is that the records differ.
+    """Why a change has no direction, by how likely it is that the records changed.
 
     >>> _in_doubt(0.83)
-    'that the records differ is as sure as 83 in 100, and 95 are needed to say so'
+    'chance that the records changed 83 in 100, and 95 are needed to say so'
     """
-    why = "and 95 are needed to say so" if differ < SURE else "but the interval has 0 in it"
-    return f"that the records differ is as sure as {in_100(differ)} in 100, {why}"
+    why = "and 95 are needed to say so" if differ < CLEAR else "but the interval has 0 in it"
+    return f"chance that the records changed {in_100(differ)} in 100, {why}"
 
 
 def in_100(chance: float) -> int:
@@ -101,16 +103,58 @@ def in_100(chance: float) -> int:
     return min(max(int(100 * chance), 1), 99)
 
 
-def amounts(value: float, lower: float, upper: float) -> tuple[str, str, str]:
+def sure_said(level: float | None) -> str:
+    """How sure a range is, as the one figure that stands beside it; empty where none is known.
+
+    >>> sure_said(0.95), sure_said(0.9), sure_said(None)
+    ('19 in 20', '90 in 100', '')
+    """
+    if level is None:
+        return ""
+    return "19 in 20" if level == 0.95 else f"{100 * level:.4g} in 100"
+
+
+def range_said(level: float | None, shown: str = "") -> str:
+    """What the range beside a number is good for, in one sentence; empty where none is known.
+
+    >>> range_said(0.95, "120 to 142")
+    '19 of 20 ranges like 120 to 142 are meant to hold what the records themselves say.'
+    """
+    of = sure_said(level).replace(" in ", " of ")
+    like = f" like {shown}" if shown else ""
+    return f"{of} ranges{like} are meant to hold what the records themselves say." if of else ""
+
+
+def amounts(
+    value: float, lower: float, upper: float, most: int | None = None
+) -> tuple[str, str, str]:
     """A value and the ends of its interval, to two digits of the interval's width.
 
     More where the value, or an end of more than 1, would be nought; none that are all noughts.
 
     >>> amounts(6.02, 2.1, 10.4), amounts(138.0, 134.0, 142.0), amounts(139.0, 1.3, 277.0)
     (('6.0', '2.1', '10.4'), ('138', '134', '142'), ('139', '1', '277'))
+
+    Args:
+        value: The value.
+        lower: Lower end of its interval.
+        upper: Upper end.
+        most: Digits after the point that others beside it have; it has more only where an
+            interval without 0 would else reach it.
     """
+    digits = digits_of_amounts(value, lower, upper)
+    if most is not None:
+        nearest = min(abs(lower), abs(upper)) if lower * upper > 0 else 1.0
+        digits = min(digits, max(most, of_size(nearest, 1), 0))
+    return written(value, digits), written(lower, digits), written(upper, digits)
+
+
+def digits_of_amounts(value: float, lower: float, upper: float) -> int:
+    """Digits after the point of a value and its interval, as `amounts` writes them."""
     three = (value, lower, upper)
-    width = upper - lower or max(map(abs, three)) / 100
+    if not all(map(math.isfinite, three)):
+        return 0
+    width = abs(upper - lower) or max(map(abs, three)) / 100
     digits = of_width(width) if width else 0
     if value:
         digits = max(digits, of_size(value, 1))
@@ -118,4 +162,4 @@ def amounts(value: float, lower: float, upper: float) -> tuple[str, str, str]:
     digits = max(digits, min(of_size(least, 1), 0))
     while digits > 0 and all(round(each, digits) == round(each, digits - 1) for each in three):
         digits -= 1
-    return written(value, digits), written(lower, digits), written(upper, digits)
+    return digits

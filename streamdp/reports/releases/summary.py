@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,12 +15,19 @@ from streamdp.reports.guarantee.plain import NOT_PROMISED, guessed_right, one_an
 from streamdp.reports.guarantee.statement import life_of
 from streamdp.reports.releases.averages import chosen
 from streamdp.reports.releases.changes import FEWEST, Comparison, PeriodRow, several
-from streamdp.reports.releases.headline import Headline, headline
+from streamdp.reports.releases.columns import columns_of
+from streamdp.reports.releases.headline import Headline, headline, level_of, rounded
 from streamdp.reports.releases.periods import in_words
-from streamdp.reports.releases.sentences import amounts, change_said
+from streamdp.reports.releases.sentences import (
+    CLEAR,
+    amounts,
+    change_said,
+    range_said,
+    sure_said,
+)
 from streamdp.reports.releases.series import Picture, row_name, text_of
 from streamdp.store.ledger.ledger import declaration_of
-from streamdp.types import Release
+from streamdp.types import Column, Release
 
 SENTENCES = 8
 """Changes that are said in words; a table has all."""
@@ -27,23 +35,20 @@ SENTENCES = 8
 NAMED = 8
 """Names that one sentence lists."""
 
-BY_ITSELF = "Each is looked at by itself: of twenty without a change one may look as if it had one."
-"""How to read changes of several groups."""
-
-SURENESS = (
+CHANCES = (
     (
-        "sure that records differ",
-        "how sure it is that the records of the two periods differ, although noise was added to"
-        " both. A rise or a fall is said from 95 on, and where the interval of the change has not 0"
-        " in it; else it is no sure change",
+        "chance that the records changed",
+        "how likely it is that the records of the two periods differ, although noise was added to"
+        " both. A rise or a fall is said from 95 in 100 on, and where the range of the change has"
+        " not 0 in it; else there is no clear change",
     ),
     (
-        "process rose, process fell",
-        "how sure it is, in 100, that whatever produces the records has moved so. Two periods"
+        "beyond usual ups and downs",
+        "how likely it is, in 100, that whatever produces the records rose, or fell. Two periods"
         " differ somewhat even where it has not, and this figure allows for that",
     ),
 )
-"""The two things that a change of a quantile is sure of."""
+"""The two chances of a change of a quantile, and what they mean."""
 
 GLOSSARY = (
     (
@@ -53,11 +58,15 @@ GLOSSARY = (
     ),
     (
         "noise",
-        "chance that is added so that no single record shows; it is why numbers have intervals",
+        "chance that is added so that no single record shows; it is why numbers have ranges",
     ),
-    ("interval", "meant to hold what the records themselves say, 95 times in 100"),
+    (
+        "range, 19 in 20 sure",
+        "both ends of an interval around a number: 19 of 20 are meant to hold what the records"
+        " themselves say",
+    ),
     ("median, 90 %", "half of the records lie below the median, nine in ten below the 90 % value"),
-    *SURENESS,
+    *CHANCES,
     (
         "epsilon (ε)",
         "the price of a release in privacy: the smaller, the less it tells of any one; prices of"
@@ -65,6 +74,19 @@ GLOSSARY = (
     ),
 )
 """Seven words of a report."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One point of an answer: what it is about, in a few words, and the sentences.
+
+    Args:
+        title: A few words.
+        text: Sentences.
+    """
+
+    title: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +100,7 @@ class Summary:
         changed: Sentences on what changed since the period before.
         about_changes: How to read them.
         about_batches: What the table of batches shows; empty where that is what was released.
+        sure: How sure its numbers are.
         cost: What the releases cost, and what is left.
         showing: Who may see the report, and what is not promised to them.
     """
@@ -88,8 +111,9 @@ class Summary:
     changed: tuple[str, ...]
     about_changes: str
     about_batches: str
+    sure: tuple[Point, ...]
     cost: str
-    showing: tuple[str, ...]
+    showing: tuple[Point, ...]
 
     @property
     def heading(self) -> str:
@@ -138,9 +162,62 @@ def summary(
         changed=(*_changed(compared, whole.unit, section.by), *_states(whole)),
         about_changes=about_changes(compared),
         about_batches=about_batches(whole),
+        sure=tuple(how_sure(releases[-1], whole, newest, compared)),
         cost=_cost(configuration, database, section.source, releases, left_out),
         showing=tuple(may_be_shown(configuration, database, job, releases, left_out)),
     )
+
+
+def how_sure(
+    newest: Release, whole: Picture, said: Headline | None, compared: Comparison | None
+) -> Iterator[Point]:
+    """How sure numbers are, and apart from it how likely changes are: each figure in its words.
+
+    Args:
+        newest: The newest release, for errors that it publishes.
+        whole: The series.
+        said: The one number of the job.
+        compared: What is said to have changed; None where nothing is.
+    """
+    level = level_of(whole)
+    if level is None:
+        yield Point(
+            "No range",
+            "this job publishes none beside its numbers. They are drawn with noise, which hides"
+            " single records, so the nearest others may be as good.",
+        )
+    else:
+        shown = f"{said.interval} {said.unit}".rstrip() if said and said.interval else ""
+        yield Point(
+            f"{sure_said(level)} sure",
+            f"{range_said(level, shown)} The number alone may be off by the noise that hides single"
+            " records; the range says by how much. It means the same beside every number here.",
+        )
+    for name, text in errors(newest, whole.columns).items():
+        yield Point(_capital(name), f"{text}.")
+    rows = [each for each in (compared.rows if compared else ()) if each.moved]
+    if any(each.moved and each.moved.differ is not None for each in rows):
+        for name, text in CHANCES:
+            yield Point(_capital(name), f"of a change alone: {text}.")
+    elif rows:
+        yield Point(
+            "Of a change",
+            "its own range, at the same 19 in 20, of the noise alone. Where it has 0 in it there is"
+            " no clear change.",
+        )
+
+
+def errors(newest: Release, columns: Sequence[Column]) -> dict[str, str]:
+    """Errors to expect of a release, by what they are of, where all its rows say the same."""
+    found = {}
+    for each in columns_of([newest], columns):
+        values = {row.get(each.name) for row in newest.rows}
+        value = next(iter(values), None)
+        if each.role == "error" and len(values) == 1 and isinstance(value, int | float):
+            often = "" if each.level is None else f", {sure_said(each.level)} sure"
+            said = f"at most {rounded(value)} {each.unit}".rstrip()
+            found[each.name.replace("_", " ")] = said + often
+    return found
 
 
 def _of_period(compared: Comparison | None, title: str) -> str:
@@ -227,7 +304,8 @@ def _largest_share(newest: Release, whole: Picture) -> str:
         return ""
     first = max(known, key=lambda row: float(row[shares] or 0))
     named = " · ".join(f"{name} {text_of(first[name])}" for name in whole.labels if first.get(name))
-    share = amounts(*[float(first[shares] or 0)] * 3)[0]
+    size = float(first[shares] or 0)
+    share = amounts(size, size, size)[0]
     return f"{newest.batch}, the newest batch: the largest {shares}, {share}, has {named}."
 
 
@@ -271,12 +349,13 @@ def _changed(compared: Comparison | None, unit: str, by: tuple[str, ...]) -> Ite
     measures = _grouped(rows, main, by) if by and main else {}
     for name, peers in measures.items():
         said = f"Of {len(peers)} groups: {_ways(peers, by)}."
-        yield f"{_capital(name)}. {said}" if len(measures) > 1 else f"{said} {BY_ITSELF}"
+        one = f"{said} {by_itself(len(peers))}"
+        yield f"{_capital(name)}. {said}" if len(measures) > 1 else one
     if len(measures) > 1:
-        yield BY_ITSELF
+        yield by_itself(sum(map(len, measures.values())))
     grouped = [row for peers in measures.values() for row in peers]
     others = [each for each in rows if each not in grouped and main and _is_like(each, main)]
-    for row in _surest(grouped) + others[: max(SENTENCES - len(grouped), 2)]:
+    for row in _clearest(grouped) + others[: max(SENTENCES - len(grouped), 2)]:
         if row.moved is not None:
             yield f"{row.moved.said(compared.called(row), row.unit)}."
     for choice, now, then in compared.chosen[:SENTENCES]:
@@ -291,6 +370,19 @@ def _changed(compared: Comparison | None, unit: str, by: tuple[str, ...]) -> Ite
     for group, moved in list(compared.all_deciles.items())[:SENTENCES]:
         name = " · ".join(filter(None, (group, "all deciles together")))
         yield f"{moved.said(name, unit)}."
+
+
+def by_itself(many: int) -> str:
+    """How to read changes of several rows: how many look like one without any, at most.
+
+    >>> by_itself(9)
+    'Each of 9 is looked at by itself: had none changed, 1 or fewer would be expected to look so.'
+    """
+    most = math.ceil(many * (1 - CLEAR) - 1e-9)
+    return (
+        f"Each of {many} is looked at by itself: had none changed, {most} or fewer would be"
+        " expected to look so."
+    )
 
 
 def _grouped(
@@ -327,19 +419,19 @@ def _is_like(row: PeriodRow, main: PeriodRow, by: tuple[str, ...] = ()) -> bool:
     return row is main or ((row.adds_up or row.averaged) and many[0] == many[1])
 
 
-def _surest(rows: Sequence[PeriodRow]) -> list[PeriodRow]:
-    """The rows that surely changed, then those farthest from none, in widths of the interval."""
+def _clearest(rows: Sequence[PeriodRow]) -> list[PeriodRow]:
+    """The rows that clearly changed, then those farthest from none, in widths of the interval."""
 
     def far(row: PeriodRow) -> tuple[bool, float]:
         by, low, high = row.moved.by if row.moved else (0.0, 0.0, 0.0)
-        is_sure = row.moved is not None and row.moved.direction != 0
-        return is_sure, abs(by) / (high - low) if high > low else 0.0
+        is_clear = row.moved is not None and row.moved.direction != 0
+        return is_clear, abs(by) / (high - low) if high > low else 0.0
 
     return sorted(rows, key=far, reverse=True)[:SENTENCES]
 
 
 def _ways(rows: Sequence[PeriodRow], by: tuple[str, ...]) -> str:
-    """Which groups rose, which fell, and of which neither is sure."""
+    """Which groups rose, which fell, and of which neither is clear."""
 
     def named(of: list[PeriodRow]) -> str:
         return _listed([" · ".join(each.labels[name] or "" for name in by) for each in of])
@@ -350,7 +442,7 @@ def _ways(rows: Sequence[PeriodRow], by: tuple[str, ...]) -> str:
     parts = [
         *([f"{named(rose)} rose"] if rose else ["none rose"]),
         *([f"{named(fell)} fell"] if fell else ["none fell"]),
-        *([f"{named(rest)} without a sure change"] if rest else []),
+        *([f"{named(rest)} without a clear change"] if rest else []),
     ]
     return "; ".join(parts)
 
@@ -383,8 +475,8 @@ def about_changes(compared: Comparison | None) -> str:
         )
     if any(row.adds_up for row in compared.rows):
         said += (
-            " The ranges of counts and sums are those of the added noise alone. How sure it is that"
-            " whatever produces the records has changed is not measured for them."
+            " The ranges of counts and sums are those of the added noise alone. How likely it is"
+            " that whatever produces the records has changed is not measured for them."
         )
     if any(row.averaged for row in compared.rows):
         said += (
@@ -456,39 +548,45 @@ def may_be_shown(
     job: str,
     releases: Sequence[Release],
     left_out: str,
-) -> Iterator[str]:
-    """Who may see a report of some releases: what holds whoever reads it, and what is shown."""
+) -> Iterator[Point]:
+    """Whether a report of some releases may be shown: to whom, why, and what remains to decide."""
     section = configuration.releases[job]
     meaning = declaration_of(database, section.source)
     if meaning is None:
         return
     growing = configuration.sources[section.source].is_growing()
-    yield (
-        "Yes, as far as privacy is priced: showing it costs nothing more, because its price was"
-        " paid when it was released, and the bound below is the same whoever reads it, a customer,"
-        " a competitor or the public. Three things remain for you to decide: whether that bound is"
-        " low enough; whether the names below may be seen, which are not protected; and whether"
-        " the figures may, for what is true of everybody is shown."
+    yield Point(
+        "Yes, as far as privacy is priced",
+        "to a colleague, a customer, a competitor or the public. Showing it costs nothing more:"
+        " its price was paid when it was released, and the bound below is the same whoever reads"
+        " it.",
+    )
+    yield Point(
+        "What you decide first",
+        "whether that bound is low enough; whether the names below may be seen, which are not"
+        " protected; and whether the figures may, for what is true of everybody is shown.",
     )
     bound = bound_said(configuration, database, job, releases)
     if not left_out and len(releases) > 1:
         bound += _together(releases, growing=growing)
-    yield (
-        f"Protected is each {meaning['unit']}. All numbers, changes and pictures follow from"
-        f" releases that were made, and tell no more of any one than these do. {bound} Earlier"
+    yield Point(
+        "The bound",
+        f"protected is each {meaning['unit']}. {bound} All numbers, changes and pictures follow"
+        " from releases that were made, and tell no more of any one than these do. Earlier"
         " releases, which changes and smoothed values follow from, and gates, lost charges and"
         f" other jobs of {section.source} come on top: `streamdp statement` has the sum, and what"
-        " it assumes."
+        " it assumes.",
     )
     of_units = configuration.privacy.unit.column is not None
     finder = section.groups_from and configuration.releases.get(section.groups_from.job)
     texts = (finder or section).about_texts(of_units=of_units)
     found = f" Found in the data: {texts}." if texts else ""
-    yield (
-        "Shown as they are, and not protected: names of the job, of columns, conditions and groups"
-        f" as they were configured, names of batches and files, and that they exist.{found}"
+    yield Point(
+        "Names, not protected",
+        "shown as they are: names of the job, of columns, conditions and groups as they were"
+        f" configured, names of batches and files, and that they exist.{found}",
     )
-    yield f"Not promised: {NOT_PROMISED}"
+    yield Point("Not promised", NOT_PROMISED)
 
 
 def bound_said(
@@ -541,8 +639,10 @@ def _all(many: int) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    few = ", ".join(names[:NAMED])
-    return few if len(names) <= NAMED else f"{few} and {len(names) - NAMED} more"
+    # One more is named as shortly as it is counted.
+    few = names if len(names) <= NAMED + 1 else names[:NAMED]
+    more = len(names) - len(few)
+    return ", ".join(few) + (f" and {more} more" if more else "")
 
 
 def _capital(text: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeGuard
 
 from streamdp.reports.releases.digits import of_size, of_width, written
+from streamdp.reports.releases.sentences import digits_of_amounts
 from streamdp.reports.releases.series import MEASURED, shown
 from streamdp.text import Figure
 from streamdp.types import Column, Json, Row
@@ -46,6 +47,27 @@ def told_rows(rows: Sequence[Row], columns: Sequence[Column]) -> tuple[Told, lis
         if any(ends):
             found[_of_interval(column, columns)] = list(ends)
     return common, [{name: cells[at] for name, cells in found.items()} for at in range(len(rows))]
+
+
+def told_answers(rows: Sequence[Mapping[str, Json]]) -> list[Told]:
+    """Answers to the digits that their intervals support; chances to three, never one or none."""
+    return [_told_answer(row) for row in rows]
+
+
+def _told_answer(row: Mapping[str, Json]) -> Told:
+    value = row.get("change", row.get("value"))
+    lower, upper = row.get("lower"), row.get("upper")
+    told = dict(row)
+    if not (_is_number(value) and _is_number(lower) and _is_number(upper)):
+        return told
+    digits = digits_of_amounts(value, lower, upper)
+    for name in ("value", "before", "after", "change", "lower", "upper"):
+        if _is_number(row.get(name)):
+            told[name] = Figure(_rounded(float(row[name]), digits))
+    for name in ("records_differ", "process_rose", "process_changed"):
+        if _is_number(row.get(name)):
+            told[name] = Figure(f"{min(max(float(row[name]), 0.001), 0.999):.3f}")
+    return told
 
 
 def told_column(
