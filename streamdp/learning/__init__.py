@@ -1,1 +1,1 @@
-"""Learners: priors and plans from past releases alone, never from data."""
+"""Learners of quantiles, from past releases alone; `kinds.quantiles.learners` names them all."""

@@ -1,6 +1,6 @@
 """The protocol of learners of quantiles: pure functions over past releases.
 
-A learner makes the priors of the next release, or plans the whole of it (a `Way`). It has no
+A learner makes the priors of the next release, or a release plan (a `Way`). It has no
 argument for data: an `Observation` is all that it is told of a batch, and every part of that is
 released or bought.
 """
@@ -38,7 +38,7 @@ class Drawn:
 
     Args:
         number: Place of the way in `Learner.ways`.
-        planned: What the learner planned it from.
+        planned: What the learner knew when it made the plan.
         tree: The mechanism.
         prior: Of the quantiles.
     """
@@ -55,9 +55,9 @@ class Counted:
 
     Args:
         number: Place of the way in `Learner.ways`.
-        planned: What the learner planned it from.
+        planned: What the learner knew when it made the plan.
         histograms: The mechanism.
-        next_cuts: Where it cuts, from the counts so far.
+        next_cuts: Cuts of the next stage, from the counts so far.
     """
 
     number: int
@@ -71,7 +71,7 @@ class Reading:
     """What noisy counts say of a batch.
 
     Args:
-        cells: Of each quantile, and the first and the last in which it may lie.
+        cells: For each quantile the cell of the estimate, and the ends of its interval.
         records: Their number, and the ends of its interval of 95 %; None if nobody knows.
         hardly_any: Whether there is probably next to none.
     """
@@ -107,7 +107,7 @@ class LinearPriors:
 
 
 Way = Drawn | Counted
-"""How one batch is released, fixed before data is touched."""
+"""Release plan of one batch, fixed before data is touched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class Observation:
 
 
 class LearnsPriors(Protocol):
-    """Priors of the next release from past ones: what each learner is, by four pure functions."""
+    """Makes priors of the next release from past ones, by four pure functions."""
 
     __slots__ = ()
 
@@ -193,11 +193,11 @@ class PlansReleases(Protocol):
         return math.inf
 
     def told(self, way: Any, shown: Sequence[Any]) -> Any:
-        """How the batch is released, now that other groups of it showed what `shown` returned."""
+        """Return the plan of a group, given what `shown` returned of the groups before it."""
         return way
 
     def shown(self, seen: Observation) -> tuple[Any, ...]:
-        """Evidence of a release for groups of the same batch that are released later."""
+        """Return evidence for the groups released after this one (`kinds.grouped` hands it on)."""
         return ()
 
 

@@ -43,7 +43,8 @@ class Histogram:
 
 
 NextCuts = Callable[[tuple[Histogram, ...]], Iterable[int]]
-"""The cuts of the next stage, from the stages so far: none before the first."""
+"""The cuts of the next stage, from the stages so far: none before the first. A stage may have any
+number of cuts, none too."""
 
 
 @dataclass(frozen=True, slots=True)

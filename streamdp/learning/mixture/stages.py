@@ -77,6 +77,7 @@ def foretold(
     mean, size = weights @ at, float(belief.sizes @ SIZES**2)
     off = at - mean
     prior = off.T @ (off * weights[:, None]) + size * bridge(mean, mean)
+    # What unit noises of the bins do to shares sum_j/total: sum_j less F times the total.
     below = np.tri(len(cuts), len(cuts) + 1) - mean[:, None]
     noise = below @ below.T / belief.records.mean**2
     opened = _opened(belief, targets, cuts, at, belief.places(targets)[kept], mean)
