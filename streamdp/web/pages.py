@@ -48,7 +48,7 @@ from streamdp.store.reading.reports import ScopeReport
 from streamdp.types import Column, Json, Release
 from streamdp.web import tables
 from streamdp.web.charts import PARAMETERS, STRETCHES, draw, wanted
-from streamdp.web.forms import render, sized
+from streamdp.web.forms import render, sized, symbol
 from streamdp.web.http.answers import tagged
 from streamdp.web.http.parameters import Parameters, bad, missing
 from streamdp.web.log import LEVELS, newest_lines
@@ -444,12 +444,24 @@ def _headline(view: View, job: str, whole: Picture) -> Json:
     return {"said": said, "spark": line}
 
 
-def _spending(view: View, report: ScopeReport) -> Markup:
-    """The sum spent over time."""
+def _spending(view: View, report: ScopeReport) -> Json:
+    """The sum spent by batches, and how to read it: computed once for each state of the ledger."""
     scope, measure = report.scope, report.measure
-    points = spending(view.database, scope, 300, measure)
-    cap = points[-1][2] / 1e9 if points else None
-    over = [(at - at % 60, spent / 1e9) for at, spent, _ in points]
-    title = f"{scope}: {measure} spent over time, and its lifetime cap"
-    found = {n: steps(over, cap, title=title, frame=f) for n, f in SIZES.items()}
-    return sized(found)
+
+    def compute() -> Json:
+        found = spending(view.database, scope, 300, measure)
+        if found is None:
+            return None
+        where = "up to each batch" if found.dated else "by row of the ledger"
+        title = f"{scope}: {symbol(measure)} spent {where}, and its lifetime cap"
+        points = [(place, spent / 1e9) for place, spent in found.points]
+        charts = {
+            name: steps(points, found.cap / 1e9, dated=found.dated, title=title, frame=frame)
+            for name, frame in SIZES.items()
+        }
+        lie = "Batches lie at their dates, whenever each was charged"
+        if not found.dated:
+            lie = "Names of batches have no date, so rows of the ledger stand in their place"
+        return {"chart": sized(charts), "about": f"{symbol(measure)} spent {where}. {lie}."}
+
+    return view.once(("spending", scope), compute)

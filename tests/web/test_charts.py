@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from streamdp.reports.charts.frame import WIDE
-from streamdp.reports.charts.lines import breaks, fan, lines
+from streamdp.reports.charts.lines import breaks, fan, lines, steps
 from streamdp.reports.charts.maps import SHADES, over_time
 from streamdp.reports.charts.panels import panels
-from streamdp.reports.releases.headline import headline
+from streamdp.reports.releases.headline import headline, rounded
 from streamdp.reports.releases.series import TOGETHER, Picture, picture
+from streamdp.store.database import connect_to_read
+from streamdp.store.reading.browse import spending
+from streamdp.store.reading.reports import scope_reports
 from streamdp.types import Column, Row
 from streamdp.types.columns import HARDLY_ANY
 from streamdp.web.tables import BELOW, Cell, Order, columns, crossed, newest, places
@@ -79,6 +84,10 @@ def numbers_of(line: Sequence[float | None]) -> list[float]:
 
 def drawn(svg: str) -> ElementTree.Element:
     return ElementTree.fromstring(svg)  # noqa: S314
+
+
+def paths_of(root: ElementTree.Element, kind: str) -> Iterator[str]:
+    return (each.get("d", "") for each in root.iter() if each.get("class") == kind)
 
 
 def paths(root: ElementTree.Element, kind: str) -> Iterator[Points]:
@@ -156,6 +165,47 @@ def test_a_map_is_as_dark_as_the_table_is_large() -> None:
         for column, value in enumerate(of_row):
             wanted = (value - min(known)) / (max(known) - min(known))
             assert seen[place_of_row, column] == pytest.approx(wanted, abs=0.6 / SHADES + 0.04)
+    least, most = [e.text for e in root.iter() if e.get("class") == "tick" and e.get("y") == "12"]
+    assert (least, most) == (rounded(min(known)), f"{rounded(max(known))} minutes")
+    assert len([e for e in root.iter() if e.get("class") == "cell key"]) == SHADES
+
+
+@pytest.mark.parametrize("most", [300, 3])
+def test_the_budget_is_drawn_by_batches_and_loses_no_sum(home: Path, most: int) -> None:
+    """A backfill charges all at once: batches lie at their windows, and each sum is in the ledger.
+
+    Of batches without dates rows of the ledger stand in their place.
+    """
+    with closing(connect_to_read(home / "store.db")) as store:
+        for report in scope_reports(store):
+            found = spending(store, report.scope, most)
+            assert found is not None
+            charges = store.execute(
+                "SELECT l.seq, l.batch, b.window_start, l.epsilon_nano FROM ledger l"
+                " LEFT JOIN batch b ON b.source = l.scope AND b.key = l.batch"
+                " WHERE l.scope = ? AND l.purpose = 'reserve'",
+                [report.scope],
+            ).fetchall()
+            dated = all(window is not None for _, _, window, _ in charges)
+            assert found.dated == dated
+            firsts: dict[str, int] = {}
+            for seq, batch, *_ in charges:
+                firsts.setdefault(batch, seq)
+            for place, spent in found.points[1:]:
+                until = sum(
+                    price
+                    for _, batch, window, price in charges
+                    if (window if dated else firsts[batch]) <= place
+                )
+                assert spent == until + found.points[0][1]
+            assert found.points[-1][1] == report.lifetime_spent_nano
+            assert len(found.points) <= 2 * most + 2
+            points = [(place, spent / 1e9) for place, spent in found.points]
+            root = drawn(steps(points, found.cap / 1e9, dated=dated, title="t"))
+            line = re.findall(r"V([\d.]+)", next(paths_of(root, "line")))
+            sums = values(root, [(0.0, float(y)) for y in line])
+            within = 1.5 * abs(scale(root)[1])
+            assert sums == pytest.approx([spent for _, spent in points[1:]], abs=within)
 
 
 def test_bars_have_the_numbers_of_the_newest_release() -> None:

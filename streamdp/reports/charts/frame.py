@@ -198,6 +198,14 @@ def time_axis(times: Sequence[int], frame: Frame = WIDE) -> Across:
     return Across(scale, _apart(tuple(round_moments(low, high)), scale))
 
 
+def number_axis(numbers: Sequence[int], frame: Frame = WIDE) -> Across:
+    """The axis of whole numbers that are of no batches."""
+    low, high = numbers[0], max(numbers[-1], numbers[0] + 1)
+    scale = Scale(low, high, frame.left + 6, frame.end - 6)
+    marks = ((each, f"{each:,.0f}") for each in round_numbers(scale) if each == int(each))
+    return Across(scale, _apart(tuple(marks), scale))
+
+
 def axes(across: Across, up: Scale, frame: Frame = WIDE) -> Iterator[str]:
     """Lines and labels of both axes."""
     for number in round_numbers(up):

@@ -16,6 +16,7 @@ from streamdp.reports.charts.frame import (
     across_of,
     axes,
     colours,
+    number_axis,
     time_axis,
     whole,
 )
@@ -187,13 +188,24 @@ def _names(ends: Sequence[tuple[str, Series, str]], up: Scale, frame: Frame) -> 
 
 
 def steps(
-    points: Sequence[tuple[int, float]], limit: float | None, *, title: str, frame: Frame = WIDE
+    points: Sequence[tuple[int, float]],
+    limit: float,
+    *,
+    dated: bool,
+    title: str,
+    frame: Frame = WIDE,
 ) -> str:
-    """A sum that grows in steps, under a limit."""
-    if not points:
-        return ""
-    across = time_axis([at for at, _ in points], frame)
-    tops = [number for _, number in points] + ([] if limit is None else [limit])
+    """A sum that grows in steps, under a limit.
+
+    Args:
+        points: Place and sum of each, in order.
+        limit: The limit.
+        dated: Whether places are POSIX seconds; else they are numbers.
+        title: Of the chart, in words.
+        frame: Of the chart.
+    """
+    across = (time_axis if dated else number_axis)([at for at, _ in points], frame)
+    tops = [*(number for _, number in points), limit]
     up = spanning(tops, frame.ground, frame.top, zero=True)
     path = [f"M{across(points[0][0]):.1f} {up(points[0][1]):.1f}"]
     path += [f"H{across(at):.1f}V{up(number):.1f}" for at, number in points[1:]]
@@ -205,10 +217,9 @@ def steps(
         f'<path class="band" d="{ground}"/>',
     ]
     parts += [f'<path class="line" d="{line}"/>', "</g>"]
-    if limit is not None:
-        parts.append(f'<path class="limit" d="M{frame.left} {up(limit):.1f}H{frame.end}"/>')
-        at = f'x="{frame.left + 6}" y="{up(limit) + 14:.1f}"'
-        parts.append(f'<text class="limit-label" {at}>lifetime cap</text>')
+    parts.append(f'<path class="limit" d="M{frame.left} {up(limit):.1f}H{frame.end}"/>')
+    at = f'x="{frame.left + 6}" y="{up(limit) + 14:.1f}"'
+    parts.append(f'<text class="limit-label" {at}>lifetime cap</text>')
     return whole(parts, title, frame.high, frame.wide)
 
 

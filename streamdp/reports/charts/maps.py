@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from statistics import median
@@ -17,6 +17,7 @@ from streamdp.reports.charts.frame import (
     across_of,
     moments,
 )
+from streamdp.reports.releases.headline import rounded
 from streamdp.reports.releases.series import Picture
 
 MOST_ROWS = 60
@@ -27,6 +28,10 @@ LEFT, HIGH = 170, 15
 
 SHADES = 12
 """Depths of cells over time: those of one depth are one path."""
+
+
+KEY, KEY_CELL = 20, 6
+"""Height of the key of depths above a map, and the width of one of them."""
 
 
 class _Shades(NamedTuple):
@@ -48,14 +53,15 @@ def over_time(picture: Picture, frame: Frame = WIDE) -> Drawn:
     shown = picture.series[:MOST_ROWS]
     names = [_row_name(picture.called(each), frame) for each in shown]
     left = round(max(map(len, names), default=0) * LETTER) + 16
-    frame = replace(frame, left=left, top=16, high=16 + len(shown) * HIGH + frame.bottom)
+    top = KEY + 16
+    frame = replace(frame, left=left, top=top, high=top + len(shown) * HIGH + frame.bottom)
     wide = _step(picture, frame.end - left)
     inset = round(wide / 2)
     across = across_of(picture, replace(frame, left=left + inset, right=frame.right + inset))
     values = [each.told(each.best).values for each in shown]
     shades = _Shades.of([each for row in values for each in row if each is not None] or [0.0])
     cells: dict[int, list[str]] = {}
-    parts = []
+    parts = list(_key(shades, picture.unit, frame))
     for row, (name, numbers) in enumerate(zip(names, values, strict=True)):
         y = frame.top + row * HIGH
         parts.append(f'<text class="tick" x="{left - 8}" y="{y + 12}" text-anchor="end">')
@@ -71,11 +77,27 @@ def over_time(picture: Picture, frame: Frame = WIDE) -> Drawn:
     flagged = {at: flag for each in shown for at, flag in enumerate(each.flags) if flag}
     for at, flag in flagged.items():
         parts.append(
-            f'<path class="flagged" d="M{across(picture.times[at]):.1f} 2l5 6l-5 6l-5 -6z">'
+            f'<path class="flagged" d="M{across(picture.times[at]):.1f} {top - 14}'
+            'l5 6l-5 6l-5 -6z">'
         )
         parts.append(f"<title>{escape(f'{picture.batches[at]}: {flag}')}</title></path>")
     axis = [each for each in moments(across, frame.ground) if each.startswith("<text")]
     return Drawn((*parts, *axis), frame.wide, frame.high, across, (frame.top, HIGH))
+
+
+def _key(shades: _Shades, unit: str, frame: Frame) -> Iterator[str]:
+    """What the depths of cells stand for: the least number, all depths, the largest."""
+    least, most = rounded(shades.low), f"{rounded(shades.low + shades.span)} {unit}".rstrip()
+    before = round(LETTER * len(least)) + 6
+    wide = before + SHADES * KEY_CELL + 6 + round(LETTER * len(most))
+    x = max(min(frame.left, frame.wide - wide - 4), 4)
+    yield f'<text class="tick" x="{x}" y="12">{escape(least)}</text>'
+    for depth in range(1, SHADES + 1):
+        at = x + before + (depth - 1) * KEY_CELL
+        opacity = f'stroke-opacity="{depth / SHADES:.2f}"'
+        yield f'<path class="cell key" {opacity} d="M{at} 8h{KEY_CELL}"/>'
+    end = x + before + SHADES * KEY_CELL + 6
+    yield f'<text class="tick" x="{end}" y="12">{escape(most)}</text>'
 
 
 def _row_name(name: str, frame: Frame) -> str:

@@ -23,7 +23,7 @@ CELLS = "cell"
 FEW, MANY = 3, 24
 """Rows that one chart shows as lines, and groups that have a chart each; of more a map is drawn."""
 
-AS_MAP = "Each row is a series; the stronger the colour, the larger."
+AS_MAP = "Each row is a series; the stronger its colour, the larger, as the key above says."
 
 HEAD = 28
 """Room above a chart that is one of several in a file, for its title."""

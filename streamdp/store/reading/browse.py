@@ -202,30 +202,57 @@ def ledger_page(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What a scope has spent, up to each batch in their order.
+
+    Args:
+        points: Place of a batch, and the sum spent on it and on all before it; the first is what
+            was spent on no batch that is known, at the place of the first.
+        cap: Over the lifetime, now.
+        dated: Whether places are POSIX seconds of batches; else they are rows of the ledger.
+    """
+
+    points: tuple[tuple[int, int], ...]
+    cap: int
+    dated: bool
+
+
 def spending(
     database: Database, scope: str, most: int, measure: Measure = "epsilon"
-) -> list[tuple[int, int, int]]:
-    """Time, sum spent and cap of a scope, oldest first; thinned out where there are too many.
+) -> Spending | None:
+    """What a scope has spent by its batches: where they lie, not when each was charged.
 
-    From the first row on since which its caps have been in the measure.
+    A backfill charges many batches at once. Batches nearer to each other than one in `most` parts
+    of the axis are one step, so no sum is lost. None where nothing was charged.
     """
-    last, first = database.execute(
-        "SELECT max(seq), min(seq) FROM ledger WHERE scope = :scope AND seq > coalesce("
-        " (SELECT max(seq) FROM ledger WHERE +scope = :scope AND job IS NULL AND purpose = 'cap'"
-        "  AND coalesce(event ->> 'measure', 'epsilon') != :measure), 0)",
-        {"scope": scope, "measure": measure},
+    spent, amount = "lifetime_spent_nano", "epsilon_nano"
+    if measure == "rho":
+        spent, amount = "lifetime_rho_nano", "rho_nano"
+    last = database.execute(
+        f"SELECT coalesce({spent}, 0), lifetime_cap_nano FROM ledger WHERE scope = ?"  # noqa: S608
+        " ORDER BY seq DESC LIMIT 1",
+        [scope],
     ).fetchone()
-    if last is None:
-        return []
-    steps = range(first, last, max((last - first) // most, 1))
-    spent = "lifetime_rho_nano" if measure == "rho" else "lifetime_spent_nano"
-    rows = database.execute(
-        f"SELECT at, {spent}, lifetime_cap_nano FROM ledger WHERE seq IN"  # noqa: S608
-        " (SELECT (SELECT max(seq) FROM ledger WHERE scope = ? AND seq <= e.value)"
-        "  FROM json_each(?) e) ORDER BY seq",
-        [scope, json.dumps([*steps, last])],
-    )
-    return [(at, spent, cap) for at, spent, cap in rows if spent is not None]
+    charged = database.execute(
+        f"SELECT coalesce(b.window_start, moment_of_key(l.batch)) AS place, min(l.seq) AS seq,"  # noqa: S608
+        f" sum(coalesce(l.{amount}, 0)) FROM ledger l"
+        " LEFT JOIN batch b ON b.source = l.scope AND b.key = l.batch"
+        " WHERE l.scope = ? AND l.purpose = 'reserve' GROUP BY l.batch ORDER BY place, seq",
+        [scope],
+    ).fetchall()
+    if last is None or not charged:
+        return None
+    dated = all(place is not None for place, _, _ in charged)
+    placed = sorted((place if dated else seq, nano) for place, seq, nano in charged)
+    found = [(placed[0][0], max(last[0] - sum(nano for _, nano in placed), 0))]
+    stretch = max(placed[-1][0] - placed[0][0], 1) / most
+    for place, nano in placed:
+        if len(found) > 1 and place - found[-2][0] < stretch:
+            found[-1] = (place, found[-1][1] + nano)
+        else:
+            found.append((place, found[-1][1] + nano))
+    return Spending(tuple(found), last[1], dated)
 
 
 def _order(database: Database, source: str | None) -> str:
