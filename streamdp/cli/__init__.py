@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
-from collections.abc import Callable
-from typing import NoReturn
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
 
 import click
 
 from streamdp.cli import streams
-from streamdp.cli.errors import has_no_color, print_error
-from streamdp.cli.lazy import LazyGroup
+from streamdp.cli.streams import has_no_color, print_error
 from streamdp.errors import (
     MORE_MEMORY,
     ConfigurationError,
@@ -20,6 +20,50 @@ from streamdp.errors import (
     lacks_memory,
 )
 from streamdp.text import is_text
+
+
+class LazyGroup(click.Group):
+    """Commands by name, module and one line of help."""
+
+    def __init__(
+        self, *args: Any, lazy_commands: Mapping[str, tuple[str, str]], **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self._lazy = lazy_commands
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in the order of the table, which is the order of use."""
+        return list(self._lazy)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module that holds the command."""
+        if cmd_name not in self._lazy:
+            return None
+        module, _ = self._lazy[cmd_name]
+        found: click.Command = getattr(importlib.import_module(f"streamdp.cli.{module}"), cmd_name)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List names and help without importing anything."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in self._lazy.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Name the nearest command when there is none of that name."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            import difflib
+
+            near = difflib.get_close_matches(args[0], self._lazy, n=1)
+            if near:
+                raise click.UsageError(
+                    f"{error.message} Did you mean {near[0]!r}?", ctx=ctx
+                ) from None
+            raise
+
 
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 """What libraries of linear algebra read as they are loaded. Matrices here have some hundred rows:
@@ -45,10 +89,10 @@ COMMANDS = {
     "simulate": ("prepare.simulate", "Replay a release where the truth is known; spends nothing."),
     "run": ("work.run", "Work on schedule until stopped, or once."),
     "release": ("work.release", "Release what is due of one job, now."),
-    "backfill": ("work.backfill", "Release the windows of a stretch of time."),
+    "backfill": ("work.release", "Release the windows of a stretch of time."),
     "pause": ("work.pause", "Stop releasing a job until it is resumed."),
     "resume": ("work.pause", "Resume a paused job."),
-    "rearm": ("work.rearm", "Start the next run of a gate that waits."),
+    "rearm": ("work.pause", "Start the next run of a gate that waits."),
     "status": ("look.status", "Show whether the daemon is alive, and the state of each job."),
     "web": ("look.web", "Serve a read-only page of releases, budget, statement and log."),
     "releases": ("look.releases", "List releases as a table, JSON or CSV."),
@@ -63,17 +107,17 @@ COMMANDS = {
     "ask": ("look.ask", "Answer a count from a release that was made; costs nothing."),
     "statement": ("ledger.statement", "Print what is promised to whom, and what is not."),
     "cap": ("ledger.cap", "Change a cap; the ledger keeps your name and the reason."),
-    "source": ("ledger.source", "Declare that a source's records are in another place."),
-    "job": ("ledger.job", "Declare that a job goes on under another name."),
-    "verify": ("ledger.verify", "Check ledger, releases and anchor of the store."),
+    "source": ("ledger.renames", "Declare that a source's records are in another place."),
+    "job": ("ledger.renames", "Declare that a job goes on under another name."),
+    "verify": ("ledger.anchor", "Check ledger, releases and anchor of the store."),
     "backup": ("ledger.backup", "Copy the store, beside a running daemon."),
     "restore": ("ledger.backup", "Put a backup back, after saying what that costs."),
-    "reconcile": ("ledger.reconcile", "Charge what a restored store lacks."),
+    "reconcile": ("ledger.anchor", "Charge what a restored store lacks."),
     "anchor": ("ledger.anchor", "Go on after the anchor was lost, charging a bound."),
     "outbox": ("look.outbox", "Show releases that sinks have not taken; retry dead letters."),
     "logs": ("look.logs", "Read, filter and follow the log."),
-    "schema": ("prepare.schema", "Print the JSON Schema of the configuration, for editors."),
-    "completion": ("completion", "Print the shell completion script."),
+    "schema": ("prepare.validate", "Print the JSON Schema of the configuration, for editors."),
+    "completion": ("options", "Print the shell completion script."),
     "version": ("version", "Print the version."),
 }
 """Name of each command, its module below `streamdp.cli`, and what `--help` says of it."""

@@ -158,8 +158,7 @@ def _possible(
 
 def _there(configuration: Configuration, scope: str, until: int) -> Iterable[Batch]:
     """Batches of the source until then; no marker needs to be there any more."""
-    from streamdp.sources.lakes import LakeSource
-    from streamdp.sources.windows import WindowSource
+    from streamdp.sources.windows import LakeSource, WindowSource
 
     if scope not in configuration.sources:
         return ()

@@ -15,7 +15,7 @@ from pydantic import Field, field_validator
 
 from streamdp.errors import SinkError
 from streamdp.sections.values import PositiveDuration
-from streamdp.sinks.record import record
+from streamdp.sinks.columns import record
 from streamdp.sinks.section import SinkContext, SinkSection
 from streamdp.types import Release
 

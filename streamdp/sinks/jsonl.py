@@ -15,7 +15,7 @@ from pydantic import Field
 from streamdp.disk import PRIVATE, open_file, sync
 from streamdp.errors import SinkError
 from streamdp.sections.values import FileMode
-from streamdp.sinks.record import record
+from streamdp.sinks.columns import record
 from streamdp.sinks.section import SinkContext, SinkSection, Written
 from streamdp.types import Release
 

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import Field
 
 from streamdp.errors import SinkError
-from streamdp.sinks.record import record
+from streamdp.sinks.columns import record
 from streamdp.sinks.section import SinkContext, SinkSection
 from streamdp.types import Release
 

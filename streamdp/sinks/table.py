@@ -9,8 +9,7 @@ from pydantic import Field, field_validator
 
 from streamdp.database import Database, NoTable
 from streamdp.errors import SinkError, StoreError
-from streamdp.sinks.columns import CURRENT, supersede
-from streamdp.sinks.record import flat
+from streamdp.sinks.columns import CURRENT, flat, supersede
 from streamdp.sinks.section import Alone, SinkContext, SinkSection
 from streamdp.text import iso
 from streamdp.types import Json, Release

@@ -31,7 +31,7 @@ from pydantic import Field, SecretStr, field_validator
 from streamdp.errors import ConfigurationError, RefusedError, SinkError
 from streamdp.sections.secrets import Concealed, Secret, SecretFile, reveal
 from streamdp.sections.values import PositiveDuration
-from streamdp.sinks.record import record
+from streamdp.sinks.columns import record
 from streamdp.sinks.section import SinkContext, SinkSection
 from streamdp.types import Clock, Json, Release
 

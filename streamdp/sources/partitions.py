@@ -15,7 +15,7 @@ from streamdp.errors import SourceError
 from streamdp.files import names, resolve, skipped
 from streamdp.sections.section import Section
 from streamdp.sources.files import file_digest
-from streamdp.sources.markers import is_complete, with_key
+from streamdp.sources.windows import is_complete, with_key
 from streamdp.types import Batch, Skipped
 
 

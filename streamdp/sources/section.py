@@ -250,14 +250,14 @@ class SourceSection(Section):
         windows = cut.source(name, self.path if is_files else "")
         if self.format == "delta" or self.format == "iceberg":
             from streamdp.lakes.lake import lake_of
-            from streamdp.sources.lakes import LakeSource
+            from streamdp.sources.windows import LakeSource
 
             return LakeSource(windows, os.path.realpath(self.path), lake_of(self.format))
         return windows
 
     def _objects(self, name: str) -> Source:
         """The source of objects, or of partitions of them."""
-        from streamdp.sources.objects import ObjectPartitionSource, ObjectSource
+        from streamdp.sources.files import ObjectPartitionSource, ObjectSource
 
         cut, address = self.batches, parsed(self.path)
         if isinstance(cut, Partitions):

@@ -1,9 +1,14 @@
-"""Batches cut from one stream by time: half-open windows of one length, in UTC or a time zone."""
+"""Batches cut from one stream by time: half-open windows of one length, in UTC or a time zone.
+
+A marker is a file that another program leaves when the records of a batch are complete.
+"""
 
 from __future__ import annotations
 
+import glob
+import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count
 from zoneinfo import ZoneInfo
@@ -11,9 +16,10 @@ from zoneinfo import ZoneInfo
 from pydantic import Field, field_validator, model_validator
 
 from streamdp.files import resolve, skipped
+from streamdp.lakes.lake import Lake
+from streamdp.objects.address import is_address, parsed
 from streamdp.sections.section import Section
 from streamdp.sections.values import Duration, Moment, PositiveDuration, TimeZone
-from streamdp.sources.markers import is_complete, with_key
 from streamdp.types import Batch, Skipped
 from streamdp.zones import first_shown, shown
 
@@ -182,3 +188,55 @@ class WindowSource:
         moment = datetime.fromtimestamp(wall, UTC)
         whole_days = self.start % DAY == 0 and self.length % DAY == 0
         return moment.strftime("%Y-%m-%d" if whole_days else "%Y-%m-%dT%H:%M:%SZ")
+
+
+KEY = "{key}"
+"""Stands in a marker's path for the key of the batch."""
+
+
+def is_complete(marker: str | None, key: str) -> bool:
+    """Whether the marker of a batch is there; without markers each batch is complete.
+
+    That it is there is public, as is the hour at which it came.
+    """
+    return marker is None or os.path.isfile(marker.replace(KEY, key))
+
+
+def with_key(marker: str) -> str:
+    """A configured marker in its one form.
+
+    Raises:
+        ValueError: No batch's key stands in it.
+    """
+    if KEY not in marker or glob.has_magic(marker):
+        raise ValueError("a marker is a path with {key} in it, where the batch's key stands")
+    return str(parsed(marker)) if is_address(marker) else marker
+
+
+@dataclass(frozen=True, slots=True)
+class LakeSource:
+    """Windows over a table whose files may be rewritten: its records stay those of the window.
+
+    Args:
+        windows: Which windows there are.
+        folder: Of the table.
+        lake: Reader of its format.
+    """
+
+    windows: WindowSource
+    folder: str
+    lake: Lake
+
+    @property
+    def name(self) -> str:
+        """Name of the source."""
+        return self.windows.name
+
+    def batches(self, now: int) -> Iterator[Batch]:
+        """Windows in order, all of one version of the table.
+
+        Raises:
+            SourceError: The table cannot be read.
+        """
+        files = self.lake.files_of(self.folder)
+        return (replace(batch, files=files) for batch in self.windows.batches(now))

@@ -12,7 +12,7 @@ from streamdp.reports.guarantee.budget import Budget, budgets, ends_of, jobs_of,
 from streamdp.reports.releases.columns import columns_of
 from streamdp.reports.state.overview import JobLook, overview
 from streamdp.reports.state.status import DaemonState, GateStatus
-from streamdp.sinks.record import record
+from streamdp.sinks.columns import record
 from streamdp.store.ledger.cap_usage import Room
 from streamdp.store.ledger.chain import PURPOSES
 from streamdp.store.ledger.privacy_guarantee import claim_of

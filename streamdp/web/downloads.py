@@ -13,7 +13,7 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import Response
 
-from streamdp.sinks.record import flat, record
+from streamdp.sinks.columns import flat, record
 from streamdp.store.reading.browse import newest_releases
 from streamdp.types import Json, Release
 from streamdp.web.charts import wanted

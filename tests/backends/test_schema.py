@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamdp.backends.duckdb.schema import NO_FOOTER, schema_of
+from streamdp.backends.duckdb.parquet import NO_FOOTER, schema_of
 
 TYPES = {
     **{str(each): each for each in (pa.int8(), pa.uint16(), pa.int32(), pa.uint32(), pa.int64())},

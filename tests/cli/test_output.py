@@ -58,7 +58,7 @@ def test_a_narrow_terminal_breaks_no_word(drawn: Draw) -> None:
 def test_an_error_has_a_colour_unless_none_is_wanted(plain: str, coloured: bool) -> None:
     """By the environment's word, on a terminal."""
     ours, theirs = os.openpty()
-    words = "from streamdp.cli.errors import print_error; print_error('store', 'gone')"
+    words = "from streamdp.cli.streams import print_error; print_error('store', 'gone')"
     subprocess.run(
         [sys.executable, "-c", words],
         stderr=theirs,

@@ -13,7 +13,7 @@ import pytest
 from streamdp.backends.limits import NO_LIMITS
 from streamdp.backends.mariadb.connection import Address, settings
 from streamdp.backends.mariadb.engine import MariaDBBackend
-from streamdp.backends.mariadb.total import total
+from streamdp.backends.mariadb.words import total
 from streamdp.backends.sql.relation import Relation
 from streamdp.errors import SourceError
 from streamdp.sections.expressions import expression

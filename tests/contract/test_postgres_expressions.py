@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from streamdp.backends.postgres.engine import PostgresBackend
-from streamdp.backends.postgres.total import total
+from streamdp.backends.postgres.words import total
 from streamdp.backends.sql.relation import Relation
 from streamdp.errors import SourceError
 from streamdp.sections.expressions import expression

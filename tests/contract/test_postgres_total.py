@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from streamdp.backends.postgres.beneath import doubts
-from streamdp.backends.postgres.engine import PostgresBackend
+from streamdp.backends.postgres.engine import PostgresBackend, doubts
 from streamdp.backends.sql.engine import SqlBackend
 from streamdp.backends.sql.relation import Relation
 from streamdp.errors import SourceError

@@ -29,7 +29,7 @@ from streamdp.engine.gate import Gate, Gatekeeper
 from streamdp.engine.job import EngineContext, Job
 from streamdp.engine.release import release_batch
 from streamdp.errors import ConfigurationError, IntegrityError, InternalError, StreamdpError
-from streamdp.sinks.record import record
+from streamdp.sinks.columns import record
 from streamdp.store import archive
 from streamdp.store.anchor.reconcile import reconcile
 from streamdp.store.database import connect_to_read

@@ -29,8 +29,8 @@ from streamdp.kinds.selection.kind import Selection
 from streamdp.mechanisms.quantile_tree.planning import accuracy
 from streamdp.privacy.events import charge_of
 from streamdp.reports.releases.digest import Digest, digest
+from streamdp.sinks.columns import record
 from streamdp.sinks.jsonl import JsonLinesSink
-from streamdp.sinks.record import record
 from streamdp.store import archive, database, outbox, row_checksums, verified_open
 from streamdp.store.anchor import reconcile
 from streamdp.store.anchor.anchor import Anchor

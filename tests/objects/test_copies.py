@@ -16,12 +16,11 @@ from typing import BinaryIO
 
 import pytest
 
-from streamdp.backends.duckdb.objects import ObjectsBackend
+from streamdp.backends.duckdb.objects import ObjectsBackend, taken
 from streamdp.errors import SourceError
 from streamdp.objects.address import parsed
-from streamdp.objects.copies import taken
 from streamdp.objects.storage import copy, etag, listed
-from streamdp.sources.objects import ObjectSource
+from streamdp.sources.files import ObjectSource
 from streamdp.types import CellQuery, File, Grid
 from tests.objects.servers import Storage, minio, rclone
 from tests.sources.test_one_budget import configured, part, ran, released
@@ -208,7 +207,7 @@ def test_jobs_of_a_source_that_stand_together_share_a_copy(
     tmp_path: Path, lake: Storage, temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One copy for three jobs; a source between them lets go of it, and nothing is left."""
-    from streamdp.objects import copies
+    from streamdp.backends.duckdb import objects as copies
 
     lake.put("in/d1.parquet", part(tmp_path / "p"))
     lake.put("other/d1.parquet", part(tmp_path / "p"))

@@ -17,11 +17,11 @@ import pytest
 
 import streamdp.sinks.objects as sink
 from streamdp import wiring
+from streamdp.backends.duckdb import objects as copies
 from streamdp.config import load
 from streamdp.engine.job import EngineContext
 from streamdp.engine.runner import Runner
-from streamdp.objects import copies
-from streamdp.sources import objects
+from streamdp.sources import files as objects
 from streamdp.store.sqlite import SqliteStore
 from streamdp.wiring import outside_sinks
 from tests.children import Ending, in_child

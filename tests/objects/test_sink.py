@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from streamdp.backends.duckdb.objects import taken
 from streamdp.config import load
 from streamdp.errors import SinkError, StreamdpError
 from streamdp.objects.address import parsed
-from streamdp.objects.copies import taken
 from streamdp.objects.storage import _connected, listed
 from streamdp.sinks.files import FilesSink, Form
 from streamdp.sinks.objects import ObjectsSink

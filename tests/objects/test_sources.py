@@ -100,7 +100,7 @@ def test_a_partition_that_is_completed_while_it_is_listed_is_whole_or_waits(
     """Its last object and its marker come between the two listings."""
     from streamdp.objects.address import Address, parsed
     from streamdp.objects.storage import listed
-    from streamdp.sources import objects
+    from streamdp.sources import files as objects
     from streamdp.types import File
 
     lake.put("in/day=1/a.parquet", part(tmp_path / "p"))

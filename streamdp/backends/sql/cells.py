@@ -11,18 +11,21 @@ infinities are dropped. With resolution N/D in lowest terms, each operation roun
 overflow, which some engines answer with an error, which one record must not be able to cause.
 Nothing can underflow either, since N/2 is added before the division. For integers the result is
 the exact one while |x · D| < 2^52.
+
+A group has a number too: that of the public group whose texts a record has, byte by byte.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from streamdp.types import FloatArray, Grid, IntArray
+from streamdp.backends.sql.words import Words
+from streamdp.types import FloatArray, Grid, IntArray, Query
 
 LARGEST = float(np.finfo(np.float64).max)
 """Values are finite if they lie between minus and plus this; the same test in all engines."""
@@ -107,3 +110,37 @@ def _scaled_sql(value: str, by: Steps, literal: Callable[[float], str]) -> str:
     times = "" if by.factor == 1.0 else f" * {literal(by.factor)}"
     parts = "" if by.divisor == 1.0 else f" / {literal(by.divisor)}"
     return f"floor(({value}{times} + {literal(by.half)}){parts})"
+
+
+def key(words: Words, query: Query, column: int, kinds: Mapping[str, str]) -> str:
+    """SQL of what a record's group is known by: a text, or its position in the list of texts.
+
+    Args:
+        words: Of the engine.
+        query: With groups.
+        column: Index in `query.by`.
+        kinds: Types; that of the column under `group` and its index.
+    """
+    text = words.as_text(words.name(query.by[column]), kinds[f"group{column}"])
+    return words.position(text, _texts(query, column)) or text
+
+
+def public_groups(words: Words, query: Query) -> str:
+    """SQL behind JOIN: from the columns `key` b_0, … of a record to its group's number, part."""
+    lists = [_texts(query, column) for column in range(len(query.by))]
+    looked_up = [words.position("x", texts) is not None for texts in lists]
+    rows = []
+    for part, group in enumerate(query.groups):
+        keys = [
+            str(texts.index(text)) if found else words.text(text)
+            for text, texts, found in zip(group, lists, looked_up, strict=True)
+        ]
+        rows.append([*keys, f"CAST({part} AS {words.whole})"])
+    names = [f"g{i}" for i in range(len(query.by))]
+    same = " AND ".join(f"b{i} = g{i}" for i in range(len(query.by)))
+    return f"{words.rows(rows, 'public_group', [*names, 'part'])} ON {same}"
+
+
+def _texts(query: Query, column: int) -> tuple[str, ...]:
+    """Distinct texts of a column of the groups."""
+    return tuple(dict.fromkeys(group[column] for group in query.groups))

@@ -11,11 +11,16 @@ from typing import Any
 from streamdp.backends.causes import AFTER_THE_CHARGE, CAUSES, Cause
 from streamdp.backends.fields import CONDITION_HINT, Field, fields_of, require_kinds
 from streamdp.backends.limits import Limits, ended_after
-from streamdp.backends.sql.keys import key_counts, key_question
-from streamdp.backends.sql.question import counts_of, question
+from streamdp.backends.sql.question import (
+    counts_of,
+    key_counts,
+    key_question,
+    question,
+    scan_of,
+    scan_sql,
+)
 from streamdp.backends.sql.relation import Relation, one_by_one
 from streamdp.backends.sql.scan import answers
-from streamdp.backends.sql.scan_sql import scan_of, scan_sql
 from streamdp.backends.sql.words import Words
 from streamdp.errors import MissingColumnError, SourceError
 from streamdp.types import RECORD, Batch, CellQuery, IntArray, KeyQuery, Query, Statistic
@@ -103,7 +108,7 @@ class SqlBackend(ABC):
         value is null, NaN, infinite or (in text formats) no number. It counts nowhere if its group
         is none of the public ones or the condition is not true of it. With a unit bound of k, one
         unit has at most k records that count, the same ones in all parts of the question. Of a
-        question of keys it adds one to the numbers of at most k keys (`sql.keys`).
+        question of keys it adds one to the numbers of at most k keys (`sql.question`).
 
         Raises:
             SourceError: The engine failed; its own words are dropped, since they quote rows.

@@ -8,8 +8,13 @@ from pathlib import Path
 
 import click
 
-from streamdp.cli.jobs import complete_job, require_job
-from streamdp.cli.options import config_option, json_option, load_configuration
+from streamdp.cli.options import (
+    complete_job,
+    config_option,
+    json_option,
+    load_configuration,
+    require_job,
+)
 from streamdp.privacy.amounts import exact
 
 

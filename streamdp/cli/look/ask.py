@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamdp.cli.jobs import job_argument, require_job, require_release
-from streamdp.cli.options import config_option, json_option, load_configuration
+from streamdp.cli.options import (
+    config_option,
+    job_argument,
+    json_option,
+    load_configuration,
+    require_job,
+    require_release,
+)
 from streamdp.cli.output import print_rows
 from streamdp.errors import ConfigurationError, QuestionError
 

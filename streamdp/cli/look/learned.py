@@ -8,8 +8,13 @@ from pathlib import Path
 
 import click
 
-from streamdp.cli.jobs import job_argument, require_job
-from streamdp.cli.options import config_option, json_option, load_configuration
+from streamdp.cli.options import (
+    config_option,
+    job_argument,
+    json_option,
+    load_configuration,
+    require_job,
+)
 from streamdp.cli.output import print_rows
 
 

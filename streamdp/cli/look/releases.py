@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streamdp.cli.jobs import complete_job, job_argument, require_job, require_release
-from streamdp.cli.options import config_option, json_option, load_configuration, moment
+from streamdp.cli.options import (
+    complete_job,
+    config_option,
+    job_argument,
+    json_option,
+    load_configuration,
+    moment,
+    require_job,
+    require_release,
+)
 from streamdp.cli.output import Form, apart, fits, print_rows
 from streamdp.privacy.amounts import ATTO, NANO
 from streamdp.text import Figure, iso
@@ -101,7 +109,7 @@ def releases(
 def _rollups(database: Database, job: str | None, last: int | None, form: Form) -> None:
     """Print the newest revisions of rollups: as sinks get them, or a line a row."""
     from streamdp.reports.releases.columns import columns_of
-    from streamdp.sinks.record import flat, record
+    from streamdp.sinks.columns import flat, record
     from streamdp.store.rollups import select
     from streamdp.types import Column
 
@@ -158,7 +166,7 @@ def show(job: str, batch: str, config_path: Path, as_json: bool) -> None:
     from streamdp.cli.look.web import columns_of as section_columns
     from streamdp.reports.releases.columns import columns_of
     from streamdp.reports.releases.measurements import fields_of, in_words
-    from streamdp.sinks.record import record
+    from streamdp.sinks.columns import record
     from streamdp.store.ledger.privacy_guarantee import claim_of
     from streamdp.store.measurements import measurements_of
     from streamdp.store.reading.gate_reports import standing_for
@@ -224,7 +232,7 @@ def _shown(
     found: list[Release], stands: Mapping[str, Standing], columns: Sequence[Column], form: Form
 ) -> list[dict[str, Json]]:
     """Rows that show releases of one job in a format, but for a terminal."""
-    from streamdp.sinks.record import flat, record
+    from streamdp.sinks.columns import flat, record
 
     if form == "table":
         return [_line(release, stands, columns) for release in found]

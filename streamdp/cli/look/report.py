@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streamdp.cli.jobs import job_argument, require_job
-from streamdp.cli.options import config_option, load_configuration, moment
+from streamdp.cli.options import (
+    config_option,
+    job_argument,
+    load_configuration,
+    moment,
+    require_job,
+)
 from streamdp.errors import StreamdpError
 
 if TYPE_CHECKING:

@@ -14,8 +14,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streamdp.cli.jobs import complete_job, require_job
-from streamdp.cli.options import config_option, json_option, load_configuration
+from streamdp.cli.options import (
+    complete_job,
+    config_option,
+    json_option,
+    load_configuration,
+    require_job,
+)
 from streamdp.cli.output import print_rows
 from streamdp.cli.work.run_once import SAY_EVERY
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Iterator
@@ -97,3 +98,20 @@ def _unreplaced(text: str) -> Iterator[tuple[int, str]]:
 
 def _capitals(line: str) -> list[str]:
     return re.findall(r"\b[A-Z][A-Z_]{3,}\b", line.partition("#")[0])
+
+
+HELP = """Print the JSON Schema of the configuration.
+
+\b
+streamdp schema > streamdp.schema.json
+and as first line of config.yaml:
+# yaml-language-server: $schema=streamdp.schema.json
+"""
+
+
+@click.command(help=HELP)
+def schema() -> None:
+    """Print the JSON Schema of the configuration."""
+    from streamdp.config import json_schema
+
+    click.echo(json.dumps(json_schema(), indent=2))

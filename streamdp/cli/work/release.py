@@ -8,13 +8,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streamdp.cli.jobs import job_argument, require_job
-from streamdp.cli.options import config_option, load_configuration
+from streamdp.cli.options import (
+    config_option,
+    job_argument,
+    load_configuration,
+    moment,
+    require_job,
+)
 from streamdp.cli.work.run_once import finish, one_round
-from streamdp.errors import StreamdpError
+from streamdp.errors import ConfigurationError, StreamdpError
+from streamdp.privacy.price import price_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from streamdp.config import Configuration
+    from streamdp.types import Batch
 
 
 @click.command()
@@ -60,3 +69,84 @@ def _say_why_not(configuration: Configuration, job: str, batch: str) -> None:
             " a file that of its path",
         )
     click.echo(f"{batch} was released before: `streamdp show {job} {batch}`", err=True)
+
+
+@click.command()
+@job_argument
+@click.option("--from", "since", callback=moment, required=True, help="First day (ISO, UTC).")
+@click.option("--to", "until", callback=moment, required=True, help="Day after the last (ISO).")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@config_option
+def backfill(job: str, since: int, until: int, yes: bool, config_path: Path) -> None:
+    """Release the windows of JOB between two times that were not released, and say the cost first.
+
+    A window that was released keeps its release: it is listed, never computed again.
+    """
+    configuration = load_configuration(config_path)
+    require_job(configuration, job)
+    _require_windows(configuration, job)
+    if since >= until:
+        raise click.BadParameter("it is not after --from", param_hint="'--to'")
+
+    def wanted(batch: Batch) -> bool:
+        return (
+            batch.start is not None
+            and batch.end is not None
+            and batch.start >= since
+            and batch.end <= until
+        )
+
+    known, new = _split(configuration, job, wanted)
+    price = configuration.releases[job].price
+    click.echo(
+        f"{job}: {len(known) + len(new)} windows, {len(known)} already released,"
+        f" {len(new)} to release at {price_text(price)} each"
+        f" = {price_text(price, len(new))} in all"
+    )
+    for batch in known:
+        click.echo(f"{batch.key} stands: `streamdp show {job} {batch.key}`")
+    if not new:
+        return
+    if not yes:
+        click.confirm("Spend it?", abort=True)
+    finish(one_round(configuration, [job], wanted))
+
+
+def _require_windows(configuration: Configuration, job: str) -> None:
+    """Refuse a job whose batches are files, or whose gate decides which are released.
+
+    Raises:
+        ConfigurationError: It is one of these.
+    """
+    from streamdp.sources.windows import Windows
+
+    if job in configuration.gated():
+        raise ConfigurationError(
+            f"the gate of {job} decides which batches it releases",
+            where=f"gates.{configuration.gated()[job]}",
+            hint=f"`streamdp release {job}` asks it about what is due",
+        )
+    if not isinstance(configuration.source_section(job).batches, Windows):
+        raise ConfigurationError(
+            f"the batches of {job} are files, which have no times",
+            where=f"sources.{configuration.releases[job].source}",
+            hint=f"`streamdp release {job} --batch NAME` releases one of them",
+        )
+
+
+def _split(
+    configuration: Configuration, job: str, wanted: Callable[[Batch], bool]
+) -> tuple[list[Batch], list[Batch]]:
+    """Windows that were released, and windows that were not."""
+    from streamdp.store.archive import released_batches
+    from streamdp.store.schema.schema import open_to_read
+    from streamdp.types import due_together
+
+    name = configuration.releases[job].source
+    source = configuration.sources[name].source(name)
+    batches = [batch for batch in source.batches(int(time.time())) if wanted(batch)]
+    path = configuration.store.path
+    done = released_batches(open_to_read(path), job, name) if path.exists() else frozenset()
+    known = [batch for batch in batches if batch.key in done]
+    together = configuration.releases[job].asked_together
+    return known, due_together(batches, done, together)

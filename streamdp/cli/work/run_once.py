@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streamdp.cli.errors import print_error
+from streamdp.cli.streams import print_error
 from streamdp.errors import StreamdpError
 
 if TYPE_CHECKING:

@@ -107,7 +107,7 @@ class Keys:
 
     Privacy: let a unit be in the batch and not in its neighbour. Within the bound it holds a keys
     that are not known and b known ones, a + b ≤ k: the bound looks at that unit and at public facts
-    alone (`backends.sql.keys`). So a numbers of units rise by one, each of which a coin reads, and
+    alone (`sql.question`). So a numbers of units rise by one, each of which a coin reads, and
     b counts, each of which gets noise; every coin and every count is drawn by itself, so the unit
     loses what `Selection.event` says. Known keys follow from earlier releases; given any of them
     this holds, so releases compose. A text that is drawn and not published is dropped by the text

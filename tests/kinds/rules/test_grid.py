@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamdp.backends.duckdb.words import DuckDBWords
-from streamdp.backends.sql.scan_sql import scan_of, scan_sql
+from streamdp.backends.sql.question import scan_of, scan_sql
 from streamdp.kinds.rules.grid import RuleGrid, Threshold
 from streamdp.kinds.rules.parse import conditions, grid_of, names_of
 from streamdp.types import TableCounts

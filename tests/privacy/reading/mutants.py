@@ -10,11 +10,10 @@ from unittest.mock import patch
 import duckdb
 
 from streamdp.backends.duckdb import arrow, text_files
-from streamdp.backends.duckdb.dialect import dialect_of, header_of
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.duckdb.files import VIEW
 from streamdp.backends.duckdb.parquet import LONGEST, Parquet
-from streamdp.backends.duckdb.text_files import TextFiles
+from streamdp.backends.duckdb.text_files import TextFiles, dialect_of, header_of
 from streamdp.backends.duckdb.words import DuckDBWords
 from streamdp.backends.mariadb.words import MariaDBWords
 from streamdp.backends.postgres.words import PostgresWords
