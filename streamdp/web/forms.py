@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
@@ -86,16 +86,36 @@ def render(name: str, **content: Json) -> str:
     return templates().get_template(name).render(**content)
 
 
+STATEMENT = "streamdp statement"
+"""The command that prints what a page shows, and that stands as a link there."""
+
+
+def spans(text: str) -> Iterator[tuple[str, bool]]:
+    """Parts of a sentence, and whether each is a command: those between backticks.
+
+    >>> list(spans("`streamdp statement` has the sum"))
+    [('streamdp statement', True), (' has the sum', False)]
+    """
+    for at, part in enumerate(text.split("`")):
+        if part:
+            yield part, at % 2 == 1
+
+
 def linked(text: str) -> Markup:
-    """A sentence in which the command that prints the statement is a link to its page."""
-    return escape(text).replace(
-        "`streamdp statement`", Markup('<a href="/statement">the statement</a>')
+    """A sentence with its commands as such; the one that prints the statement leads to its page."""
+    link = Markup('<a href="/statement">the statement</a>')
+    return Markup("").join(
+        link if is_command and part == STATEMENT else coded(f"`{part}`" if is_command else part)
+        for part, is_command in spans(text)
     )
 
 
 def coded(text: str) -> Markup:
-    """A sentence in which the command that prints the statement stands as a command."""
-    return escape(text).replace("`streamdp statement`", Markup("<code>streamdp statement</code>"))
+    """A sentence with its commands as such."""
+    code = Markup("<code>{}</code>")
+    return Markup("").join(
+        code.format(part) if is_command else escape(part) for part, is_command in spans(text)
+    )
 
 
 def moment(seconds: int | None) -> str:

@@ -19,29 +19,48 @@ from streamdp.reports.charts.panels import Chart, Panel, chart_of, panels
 from streamdp.reports.releases.changes import Comparison, Interval, Moved, PeriodRow
 from streamdp.reports.releases.digest import Digest
 from streamdp.reports.releases.digits import of_size
+from streamdp.reports.releases.headline import headline_series
 from streamdp.reports.releases.sentences import amounts, digits_of_amounts, in_100
-from streamdp.reports.releases.series import MEASURED, Picture
+from streamdp.reports.releases.series import MEASURED, NESTED, Picture
 from streamdp.reports.releases.summary import GLOSSARY, Point
 from streamdp.text import printable
 from streamdp.types import Json
 from streamdp.types.columns import HARDLY_ANY
-from streamdp.web.forms import embedded, moment, number, render
+from streamdp.web.forms import embedded, moment, number, render, spans
 from streamdp.web.tables import BELOW, WIDEST, Cell, Column, columns
 
 ROWS = 400
 """Releases in the table of one report: the last."""
 
-GRIDS = (
-    ".panels,.panel .charts{display:block}.panel .picture{display:inline-block;width:47%}"
-    ".panels.one .panel:not(.many) .picture{width:100%}"
+PAPER = (
+    ".panels,.panel .charts{display:block;orphans:1;widows:1}"
+    ".panels:not(.one) .panel:not(.many),.panel.many .picture"
+    "{display:inline-block;width:32.5%;vertical-align:top;margin:0 0 2mm}"
+    ".panels.few .panel:not(.many),.panel.many.few .picture{width:48.5%}"
+    ".panels:not(.one) .panel:not(.many) .picture{width:100%}"
+    ".panels:not(.one) .panel :is(.tick,.name){font-size:13px}"
+    ".report{font-size:8.6pt;line-height:1.35}.report .lead{font-size:11pt;margin:2mm 0}"
+    ".report .ways{display:none}.report h2{font-size:10pt;padding-top:2mm;margin:3mm 0 1.5mm}"
+    ".report h3{font-size:8.6pt;margin:0}.report p,.report ul{margin:1mm 0}"
+    ".report p,.report li,.report .prose{max-width:none}.report table{font-size:7pt}"
+    ".report :is(th,td){padding:.6mm 1.2mm .6mm 0}.report .range{font-size:5.8pt;line-height:1.1}"
+    ".report .facts{grid-template-columns:repeat(4,1fr);gap:1.5mm 4mm}"
+    ".report :is(thead th,dt,.small){font-size:6.8pt}.report thead th{font-size:6.4pt}"
+    ".report .prose div{padding:.6mm 0}.report .scroll+.scroll{margin-top:2mm}"
 )
-"""Charts beside each other, for a printer whose grids have no columns that fill."""
+"""Style of paper: small, charts beside each other; its printer knows no columns that fill."""
 
 PARTS = 12
 """Parts of many series that are drawn: the first."""
 
-LETTERS, PAGE = 9, 100
-"""Letters of a narrow column, and of all columns of a table that fits a page."""
+LETTERS, PAGE, SHEET = 9, 100, 150
+"""Letters of a narrow column, and of all columns of a table that fits a page; on paper."""
+
+COLUMNS = 12
+"""Rows of a release that paper has a column of each of; of more those like the headline."""
+
+SAME = (*MEASURED, NESTED, "cell")
+"""Labels that rows like the headline share: they differ in their group alone."""
 
 
 def written(digest: Digest, now: int, form: ReportForm, path: Path) -> dict[Path, bytes]:
@@ -91,11 +110,17 @@ def _panels(digest: Digest) -> list[Panel]:
         for name, part in _parts(digest.picture)
         for each in panels(digest.job, part, digest.events)
     ]
-    return (
-        found
-        if len(found) == 1
-        else [replace(e, charts=tuple(map(_small, e.charts))) for e in found]
-    )
+    if len(found) == 1:
+        return found
+    last = {each.about: at for at, each in enumerate(found)}
+    return [
+        replace(
+            each,
+            charts=tuple(map(_small, each.charts)),
+            about=each.about if last[each.about] == at else "",
+        )
+        for at, each in enumerate(found)
+    ]
 
 
 def _small(chart: Chart) -> Chart:
@@ -109,6 +134,16 @@ def as_pdf(digest: Digest, now: int) -> bytes:
     Raises:
         StreamdpError: The extra is not installed.
     """
+    made: bytes = sheets(digest, now).write_pdf()
+    return made
+
+
+def sheets(digest: Digest, now: int) -> Json:
+    """The sheets of paper of a report, before they are a file.
+
+    Raises:
+        StreamdpError: The extra is not installed.
+    """
     if find_spec("weasyprint") is None:
         raise StreamdpError(
             "a PDF needs weasyprint",
@@ -118,18 +153,19 @@ def as_pdf(digest: Digest, now: int) -> bytes:
 
     # To a picture it applies no style but the picture's own, and says so at length.
     logging.getLogger("weasyprint").setLevel(logging.CRITICAL)
-    text = re.sub("(<svg[^>]*>)", rf"\1<style>{STYLE}</style>", as_html(digest, now))
-    text = text.replace("</style>", f"{GRIDS}</style>", 1)
-    made: bytes = weasyprint.HTML(string=text, url_fetcher=_refuse).write_pdf()
-    return made
+    text = as_html(digest, now, paper=True)
+    text = re.sub("(<svg[^>]*>)", rf"\1<style>{STYLE}</style>", text)
+    text = text.replace("</style>", f"{PAPER}</style>", 1)
+    return weasyprint.HTML(string=text, url_fetcher=_refuse).render()
 
 
 def _refuse(url: str) -> Json:
     raise ValueError("a report asks for no other file")
 
 
-def as_html(digest: Digest, now: int) -> str:
-    """HTML in one file that loads no other."""
+def as_html(digest: Digest, now: int, *, paper: bool = False) -> str:
+    """HTML in one file that loads no other; on paper with a column for few rows of a release."""
+    table = _for_paper(digest) if paper else digest.picture
     return render(
         "report.html",
         digest=digest,
@@ -137,8 +173,8 @@ def as_html(digest: Digest, now: int) -> str:
         now=now,
         panels=_panels(digest),
         changes=changes_grid(digest.compared, digest.picture.unit),
-        batches=_batches(digest),
-        shown=WIDEST,
+        batches=_batches(table, SHEET if paper else PAGE),
+        left_out=_left_out(digest, table),
         glossary=GLOSSARY,
         style=embedded("page.css"),
         rows=ROWS,
@@ -167,10 +203,10 @@ def as_markdown(digest: Digest, now: int, shown: list[tuple[str, str]]) -> str:
         lines += ["", f"## {_text(words.heading)}{unit}", ""]
         lines += _table(head, table)
     lines += ["", f"## Batches{unit}"]
-    for head, rows in _batches(digest):
+    for head, rows in _batches(digest.picture):
         lines += ["", *_table(head, [[_named(row[0]), *map(_flat, row[1:])] for row in rows])]
-    if words.about_batches:
-        lines += ["", _text(words.about_batches)]
+    for each in filter(None, (words.about_batches, _left_out(digest, digest.picture))):
+        lines += ["", _with_commands(each)]
     if digest.events.events:
         found = [[each.batch, each.meaning] for each in digest.events.events]
         lines += ["", "## Other events", "", *_table(["batch", "what"], found)]
@@ -192,7 +228,9 @@ def as_markdown(digest: Digest, now: int, shown: list[tuple[str, str]]) -> str:
 
 def _points(points: Sequence[Point]) -> list[str]:
     """Points of an answer, a paragraph each."""
-    return [line for e in points for line in ("", f"**{_text(e.title)}**: {_with_command(e.text)}")]
+    return [
+        line for e in points for line in ("", f"**{_text(e.title)}**: {_with_commands(e.text)}")
+    ]
 
 
 Grid = tuple[list[str], list[list[Cell]]]
@@ -264,9 +302,35 @@ def _cell(value: Interval, digits: int, *, signed: bool = False) -> Cell:
     return Cell(plus + at, f"{low} to {high}" if value[1] < value[2] else "")
 
 
-def _batches(digest: Digest) -> list[Grid]:
+def _for_paper(digest: Digest) -> Picture:
+    """The series that have a column on paper: all, or those that measure what the headline does."""
+    whole, row = digest.picture, digest.compared and digest.compared.headline
+    main = headline_series(whole)
+    if len(whole.series) <= COLUMNS or main is None:
+        return whole
+    labels = row.labels if row else whole.labels_of(main)
+    alike = [
+        each.name
+        for each in whole.series
+        if all(whole.labels_of(each).get(n) == labels.get(n) for n in SAME if n in labels)
+    ]
+    return whole.only(alike[:WIDEST])
+
+
+def _left_out(digest: Digest, table: Picture) -> str:
+    """Which rows of a release have no column; nothing where all have one."""
+    many, shown = len(digest.picture.series), min(len(table.series), WIDEST)
+    if shown == many:
+        return ""
+    first = "The first" if len(table.series) == many else "Here are those like the headline,"
+    return (
+        f"{first} {shown} of {many} rows of a release; `streamdp releases {digest.job} --csv` has"
+        " all."
+    )
+
+
+def _batches(whole: Picture, letters: int = PAGE) -> list[Grid]:
     """Each batch in its own order, a column a series as charts draw it: tables that fit a page."""
-    whole = digest.picture
     places = range(max(len(whole.batches) - ROWS, 0), len(whole.batches))
     first = [Cell(whole.batches[at], flag="; ".join(whole.flags_at(at))) for at in places]
     found: list[Grid] = []
@@ -277,7 +341,7 @@ def _batches(digest: Digest) -> list[Grid]:
         wide = max(len(name), LETTERS) + 2
         if wide > room:
             found.append((["batch"], [[cell] for cell in first]))
-            room = PAGE
+            room = letters
         room -= wide
         head, rows = found[-1]
         head.append(name)
@@ -319,9 +383,9 @@ def _table(names: list[str], rows: Sequence[Sequence[Json]]) -> list[str]:
     return [f"| {' | '.join(line)} |" for line in lines]
 
 
-def _with_command(text: str) -> str:
-    """Text in which the command that prints the statement stands as a command."""
-    return _text(text).replace("\\`streamdp statement\\`", "`streamdp statement`")
+def _with_commands(text: str) -> str:
+    """Text in which commands stand as such."""
+    return "".join(f"`{part}`" if is_command else _text(part) for part, is_command in spans(text))
 
 
 def _text(value: Json) -> str:

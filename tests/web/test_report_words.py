@@ -28,11 +28,12 @@ from streamdp.reports.releases.averages import Interval, Labels, averages
 from streamdp.reports.releases.changes import Comparison, Moved, PeriodRow
 from streamdp.reports.releases.digest import Digest, digest
 from streamdp.reports.releases.sentences import amounts, change_said, range_said
+from streamdp.reports.releases.series import picture
 from streamdp.reports.releases.summary import CHANCES, GLOSSARY, Point, about_changes, summary
 from streamdp.store.database import connect_to_read
 from streamdp.types import Column, Json, Release
 from streamdp.web.pages import _from_0_on
-from streamdp.web.report import as_html, as_markdown, changes_grid, written
+from streamdp.web.report import as_html, as_markdown, changes_grid, sheets, written
 from streamdp.web.tables import Cell, columns
 from streamdp.wiring import release_kind
 from tests.benchmarks.large_store import furnish
@@ -247,6 +248,47 @@ def test_a_report_says_until_when_the_budget_lasts(configuration: Configuration)
     text = as_markdown(found, 0, [])
     assert " `streamdp statement` " in text
     assert "\\(" not in text
+
+
+def test_a_month_of_nine_groups_is_six_sheets_at_most(configuration: Configuration) -> None:
+    """All groups have a picture; the table of batches has those rows that are like the headline."""
+    pytest.importorskip("weasyprint", reason="the extra pdf is not installed")
+    found = told(configuration, "air_time", "month", None)
+    assert found.compared is not None
+    columns = (
+        Column("carrier", "text", "label"),
+        *(each for each in found.picture.columns if each.role != "flag"),
+    )
+    groups, quantiles = "ABCDEFGHI", (0.1, 0.5, 0.9)
+    releases = [
+        Release(
+            *(f"r{day}", "air_time", "flights", f"2013-03-{day + 1:02d}"),
+            *(1_362_096_000 + DAY * day, 1_362_096_000 + DAY * (day + 1), "quantiles", 1, 0),
+            tuple(
+                {"carrier": g, "quantile": q, "value": 100 * q, "lower": 90 * q, "upper": 110 * q}
+                for g in groups
+                for q in quantiles
+            ),
+        )
+        for day in range(31)
+    ]
+    whole = picture(releases, columns)
+    one = found.compared.rows[0]
+    rows = [
+        replace(one, labels={"carrier": g, "quantile": f"{q:g}"}, name=f"{g} · {q:g}")
+        for g in groups
+        for q in quantiles
+    ]
+    compared = replace(found.compared, rows=tuple(rows), headline=rows[1])
+    month = replace(found, picture=whole, compared=compared)
+    assert len(sheets(month, 0).pages) <= 6
+    text = as_html(month, 0, paper=True)
+    assert text.count('<svg class="chart"') == 9
+    (head,) = re.findall(r'aria-label="Batches: ([^"]*)"', text)
+    assert head.split(", ") == [f"{g} · median" for g in groups]
+    assert (
+        "9 of 27 rows of a release; <code>streamdp releases air_time --csv</code> has all" in text
+    )
 
 
 def test_counts_are_shown_from_0_on_and_sums_are_not(configuration: Configuration) -> None:

@@ -355,7 +355,8 @@ def _changed(compared: Comparison | None, unit: str, by: tuple[str, ...]) -> Ite
         yield by_itself(sum(map(len, measures.values())))
     grouped = [row for peers in measures.values() for row in peers]
     others = [each for each in rows if each not in grouped and main and _is_like(each, main)]
-    for row in _clearest(grouped) + others[: max(SENTENCES - len(grouped), 2)]:
+    clear = [row for row in _clearest(grouped) if row.moved and row.moved.direction]
+    for row in clear + others[: max(SENTENCES - len(grouped), 2)]:
         if row.moved is not None:
             yield f"{row.moved.said(compared.called(row), row.unit)}."
     for choice, now, then in compared.chosen[:SENTENCES]:
@@ -367,7 +368,9 @@ def _changed(compared: Comparison | None, unit: str, by: tuple[str, ...]) -> Ite
         yield f"Found now, and not in the {compared.step} before: {_listed(compared.came)}."
     if compared.went:
         yield f"Found in the {compared.step} before, and not now: {_listed(compared.went)}."
-    for group, moved in list(compared.all_deciles.items())[:SENTENCES]:
+    # Of several groups those of which it says something: the table has all.
+    deciles = [(g, m) for g, m in compared.all_deciles.items() if not g or m.direction]
+    for group, moved in deciles[:SENTENCES]:
         name = " · ".join(filter(None, (group, "all deciles together")))
         yield f"{moved.said(name, unit)}."
 
