@@ -7,7 +7,7 @@ the later period up to x, less that of the earlier one. Its variance has
 - the noise of counts, and what lies between cuts: all there is where records are asked about;
 - sum of w_s·w_t·k(s, t) with the fast kernel and the batch's own, times D(u, u), and that of chance
   records, where the process is: days that are alike differ by as much. It is at least the variance
-  that the batches of each period show among themselves.
+  that the batches of each period show among themselves, and between long periods it is this one.
 
 A shift by a moves the share at x by -a·f(x), with f the density: its estimate weighs all deciles
 by their precision (generalized least squares).
@@ -15,6 +15,7 @@ by their precision (generalized least squares).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,8 +30,8 @@ from streamdp.types import FloatArray, IntArray
 DECILES = np.arange(1, 10) / 10.0
 
 
-Deviations = tuple[FloatArray, FloatArray]
-"""Weights of batches, and how far each lies above the base at some places."""
+Deviations = tuple[FloatArray, FloatArray, FloatArray]
+"""Weights of a period's batches, their days, and how far each lies above the base at places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +69,13 @@ def quantile_change(
     before, after = (_place(history, each, quantile) for each in (one, other))
     slope = _density(base, at)
     sd = float(np.sqrt(noise[0, 0])) / float(slope[0])
-    wide = max(float(process[0, 0]), _seen(days, np.array([1.0])))
-    return _change(before, after, sd, float(moved[0]), float(noise[0, 0]), wide)
+    wide = _process(float(noise[0, 0]), float(process[0, 0]), days, np.array([1.0]))
+    by, likely = after - before, -float(moved[0]) / float(slope[0])
+    # Quantiles of records are whole cells, and so is how far they lie apart.
+    lower = min(by, math.floor(likely - LEVEL * sd))
+    upper = max(by, math.ceil(likely + LEVEL * sd))
+    rose, differ, changed = _sureness(-float(moved[0]), math.sqrt(noise[0, 0]), math.sqrt(wide))
+    return Change(before, after, by, lower, upper, rose, differ, changed)
 
 
 def shift(history: History, scales: Scales, one: IntArray, other: IntArray) -> Change:
@@ -82,14 +88,15 @@ def shift(history: History, scales: Scales, one: IntArray, other: IntArray) -> C
     weight = np.linalg.solve(process + 1e-12 * np.eye(len(at)), slope)
     weight /= weight @ slope
     by = -float(weight @ moved)
-    sd, wide = (float(np.sqrt(weight @ each @ weight)) for each in (noise, process))
-    wide = max(wide, float(np.sqrt(_seen(days, np.asarray(weight)))))
+    sd = math.sqrt(weight @ noise @ weight)
+    wide = math.sqrt(_process(sd**2, float(weight @ process @ weight), days, weight))
     ends = by - LEVEL * sd, by + LEVEL * sd
     middle = float(base.places(np.array([0.5]))[0])
-    return Change(
-        middle, middle + by, by, *ends, float(ndtr(by / wide)), _sure(by / sd), _sure(by / wide)
-    )
+    return Change(middle, middle + by, by, *ends, *_sureness(by, sd, wide))
 
+
+LONG = 20
+"""Batches of each period from which on they alone tell how far days that are alike differ."""
 
 LATELY, BEFORE, FEWEST = 7, 28, 14
 """Batches that are compared with those before them, how many of those, and how few will do."""
@@ -118,13 +125,9 @@ def changed_lately(
     return int(found.rose >= sure) - int(1.0 - found.rose >= sure)
 
 
-def _change(
-    before: float, after: float, sd: float, moved: float, noise: float, process: float
-) -> Change:
-    by = after - before
-    z, wide = -moved / np.sqrt(noise), -moved / np.sqrt(process)
-    ends = by - LEVEL * sd, by + LEVEL * sd
-    return Change(before, after, by, *ends, float(ndtr(wide)), _sure(z), _sure(wide))
+def _sureness(by: float, noise: float, process: float) -> tuple[float, float, float]:
+    """Probabilities that the process rose, that records differ, and that the process changed."""
+    return float(ndtr(by / process)), _sure(by / noise), _sure(by / process)
 
 
 def _sure(z: float) -> float:
@@ -153,27 +156,32 @@ def _moved(
     """D at places in shares of the base, with its variance for records and for the process.
 
     Returns:
-        D, both variances, and the weights and deviations of the batches of each period.
+        D, both variances, and the deviations of the batches of each period.
     """
     days: list[Deviations] = []
     moved, noise = np.zeros(len(at)), np.zeros((len(at), len(at)))
-    weights = []
+    weights, cuts_of_all, hats_of_all = [], [], []
     for places, sign in ((one, -1.0), (other, 1.0)):
         weight = sign * history.sizes[places] / history.sizes[places].sum()
         weights.append(weight)
         found = np.array([beside(base, history.shares[place], at) for place in places])
-        days.append((weight, found))
+        days.append((weight, history.at[places], found))
         moved += weight @ found
         for place, each in zip(places, weight, strict=True):
             batch = history.shares[place]
             cuts = base(batch.cells)
             hats = _hats(cuts, at)
+            cuts_of_all.append(cuts)
+            hats_of_all.append(each * hats)
             noise += each**2 * hats @ batch.noise @ hats.T
             ends = np.concatenate(([0.0], np.sort(cuts), [1.0]))
             above = np.searchsorted(ends, at).clip(1, len(ends) - 1)
             free = scales.rough * sum(scales.kernels[2:]) + 1.0 / history.sizes[place]
             noise += np.diag(each**2 * free * gap(ends[above - 1], at, ends[above]))
     noise += np.diag(np.full(len(at), 1e-10))
+    # What the base gets wrong between cuts is the same in both periods where their cuts are.
+    cuts, hats = np.concatenate(cuts_of_all), np.hstack(hats_of_all)
+    noise += scales.shape * hats @ bridge(cuts, cuts) @ hats.T
     when = np.concatenate((history.at[one], history.at[other]))
     weight = np.concatenate(weights)
     _, _, fast, _, same = kernels(when, when)
@@ -183,15 +191,49 @@ def _moved(
     return moved, noise, noise + process, days
 
 
+def _process(noise: float, said: float, days: list[Deviations], weight: Any) -> float:
+    """Variance of a weighted D where the process is the same.
+
+    Args:
+        noise: The least that it is.
+        said: What it is by the model. Of a change it takes a part for what days have of their own,
+            so long periods are judged by their own batches alone.
+        days: Of both periods.
+        weight: Of the places.
+    """
+    long = min(len(share) for share, _, _ in days) >= LONG
+    return max(noise if long else said, _seen(days, weight))
+
+
 def _seen(days: list[Deviations], weight: Any) -> float:
-    """Variance of a weighted D, from how batches of one period differ from each other."""
-    found = 0.0
-    for share, moved in days:
-        if len(share) > 1:
-            each = moved @ weight
-            apart = each - np.average(each, weights=np.abs(share))
-            found += float(share**2 @ apart**2) * len(share) / (len(share) - 1)
-    return found
+    """The same, from how batches of one period differ from each other.
+
+    Where both periods have each weekday equally often, what a weekday has of its own is in both,
+    and is no part of it. Neighbouring batches of long periods may be alike: their covariances up to
+    a quarter of a period apart are added, the less the farther (Bartlett's weights).
+
+    References:
+        W. K. Newey and K. D. West. A Simple, Positive Semi-Definite, Heteroskedasticity and
+        Autocorrelation Consistent Covariance Matrix, 1987.
+    """
+    share, at = (np.concatenate(each) for each in list(zip(*days, strict=True))[:2])
+    each = np.concatenate([moved @ weight for _, _, moved in days])
+    sizes = [len(own) for own, _, _ in days]
+    design, weekday = np.repeat(np.eye(2), sizes, axis=0), np.eye(7)[np.floor(at).astype(int) % 7]
+    often = design.T @ weekday
+    if np.array_equal(often[0] * sizes[1], often[1] * sizes[0]):
+        design = np.hstack((design, weekday))
+    free = len(each) - int(np.linalg.matrix_rank(design))
+    if free < 1:
+        return 0.0
+    left = share * (each - design @ np.linalg.lstsq(design, each)[0])
+    alone = together = float(left @ left)
+    if min(sizes) >= LONG:
+        for own in np.split(left, [sizes[0]]):
+            most = len(own) // 4
+            for lag in range(1, most + 1):
+                together += 2.0 * (1.0 - lag / (most + 1)) * float(own[lag:] @ own[:-lag])
+    return max(alone, together) * len(each) / free
 
 
 def _hats(cuts: FloatArray, at: FloatArray) -> FloatArray:

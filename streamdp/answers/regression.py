@@ -353,12 +353,15 @@ def share(
         covariance += np.diag(scales.shape * _between(history.base(around), cells))
     model = np.diag(covariance).clip(1e-12)
     counted = _counted(history, scales, weights, cells)
+    apart = (mean - own) ** 2
     # Where the two lie far apart the regression misses: batches move as no kernel does.
-    model = np.maximum(model, (mean - own) ** 2 / 9 - counted)
-    part = counted / (counted + model)
-    # Both err from the same noise: deviations add up, and so does how far the two lie apart.
-    both = part * np.sqrt(model) + (1.0 - part) * np.sqrt(counted)
-    variance = both**2 + part * (1.0 - part) * (mean - own) ** 2
+    likely = np.maximum(model, apart / 9 - counted)
+    part = counted / (counted + likely)
+    # The regression holds all that the counts do, so its variance is the covariance of both, and
+    # their difference has what is left. What they lie further apart is a mistake of the regression.
+    model = np.maximum(model, apart - np.abs(counted - model))
+    both = 2.0 * part * (1.0 - part) * np.minimum(model, counted)
+    variance = part**2 * model + (1.0 - part) ** 2 * counted + both
     variance += TAIL * _beyond(history, places, cells)
     whole = covariance * np.multiply.outer(part, part)
     whole[np.diag_indices_from(whole)] = variance

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 
 from streamdp.answers.changes import changed_lately, quantile_change, shift
 from streamdp.answers.regression import History
@@ -36,6 +37,30 @@ def test_a_tenth_of_a_spread_is_found_and_measured(pairs: int) -> None:
     found = np.array([compared(100.0, seed) for seed in range(pairs)])
     assert (found[:, 1] > 0.95).mean() >= 0.85
     assert abs(found[:, 2].mean() - 100.0) < 20.0
+
+
+def test_a_change_is_no_part_of_how_far_days_that_are_alike_differ() -> None:
+    """The deviation that a shift of four weeks is judged by is that of the same days without it."""
+    own, deviations = np.random.default_rng(501).normal(0.0, 30.0, 70), []
+    for by in (0.0, 100.0):
+        made = History(days((own + by * (np.arange(70) >= 42)).tolist(), 1).batches)
+        found = shift(made, made.fitted(), *WEEKS[0])
+        deviations.append(found.change / ndtri(found.rose))
+    assert deviations[1] < 1.1 * deviations[0]
+
+
+def test_what_weekdays_have_of_their_own_is_no_change() -> None:
+    """Weeks have it alike: a shift by a fifth of a spread is sure though Sundays lie far off.
+
+    Quantiles are whole cells, and so are the ends of the interval of how far they lie apart.
+    """
+    centres = [600.0 * (day % 7 == 6) + 200.0 * (day >= 42) for day in range(70)]
+    made = History(days(centres, 0).batches)
+    scales, (one, other) = made.fitted(), (np.arange(35, 42), np.arange(42, 49))
+    found = quantile_change(made, scales, one, other, 0.5)
+    assert found.changed > 0.99
+    assert shift(made, scales, one, other).changed > 0.99
+    assert all(each == round(each) for each in (found.lower, found.change, found.upper))
 
 
 def test_a_shift_of_the_last_days_is_told_with_its_sign() -> None:

@@ -11,8 +11,10 @@ a few. Rank errors are in per cent of the records of a period:
 `cover` is how many 95 % intervals hold the quantile of the records, `between` the same at
 quantiles between the targets, `outer` the error in % of shares at the .05 and .95 quantile,
 `naive` that by averages of daily deciles, and `cover` behind them how many intervals of these
-shares hold; `total` is that of numbers of records, and `next` how many forecasts
-hold the median of the batch that came.
+shares hold; `spare` is the width of intervals of shares up to the true quantiles over that which
+holds 95 % of their errors: intervals of quantiles end at whole cells, and so hold more. `total` is
+the cover of numbers of records, and `next` how many forecasts hold the median of the batch that
+came.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from pathlib import Path
 
 import numpy as np
 
+from streamdp.answers import LEVEL
 from streamdp.answers.base import daily
 from streamdp.answers.changes import changed_lately, quantile_change, shift
 from streamdp.answers.counted import Counted, Stage
@@ -42,10 +45,10 @@ from streamdp.errors import ConfigurationError
 from streamdp.kinds.quantiles.study import QuantilesStudy
 from streamdp.library.ask import asking
 from streamdp.mechanisms.additive_noise import AdditiveNoise
+from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.mechanisms.sparse_vector.above_threshold import AboveThreshold
 from streamdp.mechanisms.sparse_vector.drift import Tolerance, excess
 from streamdp.privacy.entropy import OperatingSystemEntropy
-from streamdp.simulation.comparison import chance
 from streamdp.simulation.replay import replay
 from streamdp.store.measurements import add_measurements
 from streamdp.types import (
@@ -116,6 +119,7 @@ class Figures:
     cover: list[bool] = field(default_factory=list)
     between: list[bool] = field(default_factory=list)
     width: list[float] = field(default_factory=list)
+    off: list[float] = field(default_factory=list)
     total: list[bool] = field(default_factory=list)
     outer: list[float] = field(default_factory=list)
     naive: list[float] = field(default_factory=list)
@@ -128,8 +132,9 @@ def world(setting: Setting, seed: int, length: int) -> World:
     stream = stream_of(setting, min(length, setting.length), seed)
     kind = Contenders(setting).kind(f"experts/{OURS}", setting.epsilon, stream)
     releases, rows = [], []
+    noise = PublicEntropy(f"{setting.key}:{seed}")  # streams that share it err alike
     for step, batch in zip(
-        replay(QuantilesStudy(), kind, stream, chance(seed)), stream.batches, strict=True
+        replay(QuantilesStudy(), kind, stream, noise), stream.batches, strict=True
     ):
         found = kind.measured(step.plan, step.outcome)
         releases.append(MeasuredRelease(batch.key, "quantiles", batch, 0, found))
@@ -174,7 +179,12 @@ def asked(made: World, length: int) -> Figures:
             except ConfigurationError:  # beyond what was counted, after a shift
                 found.refused += 1
                 continue
-            true = truth[0][np.searchsorted(truth[1], quantile - 1e-12)] * made.width
+            at = np.searchsorted(truth[1], quantile - 1e-12)
+            true = truth[0][at] * made.width
+            share = made.of.shares(own, truth[0][[at]].astype(float))
+            found.off.append(
+                float(share.mean[0] - truth[1][at]) / math.sqrt(share.covariance[0, 0])
+            )
             found.days.append(rank_error(truth, round(cells[:, number].mean()), quantile))
             place = np.ceil(mixed.places(np.array([quantile]))[0] - 1e-6)
             found.mixture.append(rank_error(truth, place, quantile))
@@ -256,17 +266,20 @@ def forecasts(made: World) -> float:
     return float(np.mean(found))
 
 
-def report(chosen: Sequence[Setting], seeds: int, length: int) -> None:
-    """Print a line a stream and a period, and the means."""
+def report(
+    chosen: Sequence[Setting], seeds: int, length: int, lengths: Sequence[int] = PERIODS
+) -> None:
+    """Print a line a stream and a period, and the means; forecasts go with periods of a day."""
     print("rank errors in %, cover of 95 % intervals; width in % of the records")
     print(
         f"{'stream':34s} period  days mixture   ask  ratio  cover between width total  next refused"
-        "  outer  naive  cover"
+        "  outer  naive  cover  spare"
     )
-    ratios: dict[int, list[float]] = {each: [] for each in PERIODS}
-    smoothed: dict[int, list[float]] = {each: [] for each in PERIODS}
-    outers: dict[int, list[tuple[float, float]]] = {each: [] for each in PERIODS}
-    covers: dict[int, list[bool]] = {each: [] for each in PERIODS}
+    ratios: dict[int, list[float]] = {each: [] for each in lengths}
+    smoothed: dict[int, list[float]] = {each: [] for each in lengths}
+    outers: dict[int, list[tuple[float, float]]] = {each: [] for each in lengths}
+    covers: dict[int, list[bool]] = {each: [] for each in lengths}
+    spares: dict[int, list[float]] = {each: [] for each in lengths}
     for setting in chosen:
         worlds = []
         for seed in range(seeds):
@@ -280,8 +293,8 @@ def report(chosen: Sequence[Setting], seeds: int, length: int) -> None:
         if not worlds:
             print(f"{setting.key:34s} no counts: values are drawn")
             continue
-        coming = np.mean([forecasts(each) for each in worlds])
-        for period in PERIODS:
+        coming = np.mean([forecasts(each) for each in worlds]) if 1 in lengths else np.nan
+        for period in lengths:
             parts = [asked(each, period) for each in worlds]
             joined = {
                 name: [x for part in parts for x in getattr(part, name)]
@@ -300,6 +313,8 @@ def report(chosen: Sequence[Setting], seeds: int, length: int) -> None:
                 float(np.mean(joined[name])) if joined[name] else float("nan")
                 for name in ("outer", "naive", "outside")
             )
+            spare = LEVEL / float(np.quantile(np.abs(joined["off"]), 0.95))
+            spares[period].append(spare)
             smoothed[period].append((ask + 1e-3) / (days + 1e-3))
             outers[period].append((100 * outer, 100 * naive))
             ratios[period].append((ask + 1e-3) / (mixture + 1e-3))
@@ -308,15 +323,16 @@ def report(chosen: Sequence[Setting], seeds: int, length: int) -> None:
                 f"{setting.key:34s} {period:6d} {days:5.2f} {mixture:7.2f} {ask:5.2f} "
                 f"{ratios[period][-1]:6.2f} {cover:6.3f} {between:7.3f} {width:5.1f} {total:5.2f} "
                 f"{coming:5.2f} {sum(part.refused for part in parts):4d} "
-                f"{100 * outer:6.2f} {100 * naive:6.2f} {outside:6.3f}",
+                f"{100 * outer:6.2f} {100 * naive:6.2f} {outside:6.3f} {spare:6.2f}",
                 flush=True,
             )
-    for period in PERIODS:
+    for period in lengths:
         if ratios[period]:
             mean, worst = np.exp(np.mean(np.log(ratios[period]))), max(ratios[period])
             print(
                 f"{period} days: ask over mixture {mean:.2f} in the geometric mean, worst"
-                f" {worst:.2f}, cover {np.mean(covers[period]):.3f}"
+                f" {worst:.2f}, cover {np.mean(covers[period]):.3f}, intervals of shares"
+                f" {np.exp(np.mean(np.log(spares[period]))):.2f} times as wide as needed"
             )
             mean, worst = np.exp(np.mean(np.log(smoothed[period]))), max(smoothed[period])
             print(
@@ -590,6 +606,7 @@ def main() -> None:
     parser.add_argument("--final", action="store_true")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--periods", type=int, nargs="+", default=PERIODS, choices=PERIODS)
     parser.add_argument("--stream", default="", help="Only streams whose name holds this.")
     parser.add_argument(
         "--only", choices=("answers", "unions", "changes", "alarms", "shuffled", "weeks", "speed")
@@ -603,7 +620,7 @@ def main() -> None:
     length = QUICK if options.quick else LENGTH
     only = options.only
     if only in (None, "answers"):
-        report(chosen, options.seeds, length)
+        report(chosen, options.seeds, length, options.periods)
     if only in (None, "unions") and not options.final:
         unions(length)
     if only in (None, "changes") and not options.final:
