@@ -23,10 +23,11 @@ AlertEvent = Literal[
     "store",
     "suspect",
     "changed",
+    "resolved",
 ]
 EVENTS: tuple[AlertEvent, ...] = (
     *("stalled", "unreadable", "budget-low", "burnt", "dead-letter", "undelivered", "clock"),
-    *("backup", "late", "store", "suspect", "changed"),
+    *("backup", "late", "store", "suspect", "changed", "resolved"),
 )
 
 
@@ -57,7 +58,7 @@ class Changed(Section):
 
 
 class Alerts(Section):
-    """Conditions that need an operator, each reported once when it begins."""
+    """Conditions that need an operator, each reported once when it begins and when it is over."""
 
     sink: str = Field(description="Name of the sink that gets the alerts.", examples=["pager"])
     on: tuple[AlertEvent, ...] = Field(
@@ -72,7 +73,8 @@ class Alerts(Section):
         " hangs), `store` (the store or its anchor cannot be written; sent past the outbox),"
         " `suspect` (the newest release of a job has hardly any records, a value at a bound, or a"
         " wide interval: from releases alone), `changed` (a quantile changed, as the key `changed`"
-        " says; also from releases alone). By default all.",
+        " says; also from releases alone), `resolved` (a condition that was told is over, which its"
+        " reason names; of `burnt` and `store` never). By default all.",
     )
     budget_below: Fraction = Field(
         default=Fraction(1, 10),

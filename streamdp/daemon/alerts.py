@@ -1,4 +1,4 @@
-"""Alerts: conditions that need an operator, each reported once when it begins."""
+"""Alerts: conditions that need an operator, each told once when it begins and when it is over."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from streamdp.store.clock_guard import known_at
 from streamdp.store.ledger.chain import spent_of
 from streamdp.store.ledger.ledger import caps_of, declaration_of
 from streamdp.store.measurements import select_measurements
+from streamdp.store.outbox import attempts_in
 from streamdp.store.pauses import paused_jobs
 from streamdp.store.problems import Problem, problems
 from streamdp.store.pulse import Pulse
 from streamdp.store.reading import watch
 from streamdp.store.reading.browse import newest_releases
 from streamdp.store.reading.reports import arrivals, last_burnt, owed_rows, refusing_sinks
-from streamdp.store.reading.watch import Alert
+from streamdp.store.reading.watch import RESOLVED, Alert
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Entropy, Log, Release, Row
 
@@ -37,8 +38,11 @@ DAY = 86_400
 OF_THE_SERVER = frozenset({"source-locked", "unreachable", "authentication"})
 """Codes of failures that meet each job of a source alike."""
 
-AN_HOUR_OF_ATTEMPTS = 12
-"""Attempts of one delivery after which an hour has passed, as the outbox waits between them."""
+AN_HOUR_OF_ATTEMPTS = attempts_in(3600)
+"""Attempts of one delivery after which an hour has passed."""
+
+STAYS = frozenset({"burnt"})
+"""Events that nothing undoes: they are told as long as they are new, and no end of them is."""
 
 
 def watch_over(
@@ -49,7 +53,7 @@ def watch_over(
     log: Log,
     pulse: Pulse | None = None,
 ) -> None:
-    """Report conditions that began since the last look, and close those that ended.
+    """Report conditions that began since the last look, and those that ended.
 
     Args:
         configuration: What is watched.
@@ -65,19 +69,33 @@ def watch_over(
     section = configuration.alerts
     if section is None:
         return
-    wanted = list(conditions(configuration, store.database, now, section, pulse))
     known = watch.open_alerts(store.database)
+    wanted = list(conditions(configuration, store.database, now, section, pulse, known))
     new = [alert for alert in wanted if alert not in known]
-    if not new and known <= set(wanted):
+    over = known - set(wanted)
+    if not new and not over:
         return
+    ends = _ends(over, wanted, section)
     with store.transaction():
-        for alert in known - set(wanted):
+        for alert in over:
             watch.close(store.database, alert, now)
-        for alert in new:
+        for alert in (*ends, *new):
             identity = f"{entropy.bits(IDENTITY_BITS):024x}"
             watch.tell(store.database, alert, identity, (section.sink,), now)
-    for alert in new:
+    for alert in (*ends, *new):
         log("alert", alert=alert.event, job=alert.about, batch=alert.batch, reason=alert.reason)
+
+
+def _ends(over: Collection[Alert], wanted: Collection[Alert], section: Alerts) -> list[Alert]:
+    """What is told of conditions that are over; nothing of one that goes on for another reason."""
+    if RESOLVED not in section.on:
+        return []
+    go_on = {each.subject for each in wanted}
+    return [
+        Alert(RESOLVED, each.about, each.batch, f"{each.event}: {each.reason}")
+        for each in sorted(over, key=lambda each: each.subject)
+        if each.event in section.on and each.event not in STAYS and each.subject not in go_on
+    ]
 
 
 def conditions(
@@ -86,9 +104,18 @@ def conditions(
     now: int,
     section: Alerts,
     pulse: Pulse | None = None,
+    told: Collection[Alert] = (),
 ) -> Iterator[Alert]:
-    """Conditions that need an operator now, of the configured kinds."""
-    told = watch.open_alerts(database)
+    """Conditions that need an operator now, of the configured kinds.
+
+    Args:
+        configuration: What is watched.
+        database: The store.
+        now: POSIX time.
+        section: Which kinds.
+        pulse: What the daemon does now; None where none works.
+        told: Conditions that were told and still held at the last look.
+    """
     found: dict[str, Iterator[Alert]] = {
         "stalled": _stalled(configuration, database, now, section.stalled_after),
         "unreadable": _unreadable(configuration, database),
@@ -104,6 +131,7 @@ def conditions(
         "backup": _backup(configuration, database, now, pulse),
         "late": iter(()) if pulse is None else late_alerts(configuration, pulse, told),
         "store": iter(()),  # the daemon sends it past the outbox, which the store holds
+        RESOLVED: iter(()),  # no condition, but the end of one
     }
     for event in section.on:
         yield from found[event]

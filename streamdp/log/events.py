@@ -76,7 +76,7 @@ EVENTS = {
     "sink.failed": _event("error", "job batch release sink code reason", "it is tried again"),
     "sink.gave-up": _event("error", "job batch release sink code reason", "see `streamdp outbox`"),
     "alert": _event(
-        "warning", "alert job batch reason", "a condition needs an operator; told once"
+        "warning", "alert job batch reason", "a condition needs an operator, or is over; told once"
     ),
     "report.written": _event("info", "report job", "a report of a period is in its folder"),
     "report.failed": _event(

@@ -25,6 +25,24 @@ _HELD = "attempts = 0 AND next_at > :now AND next_at <= :now + :longest"
 """Never tried, and not yet to be."""
 
 
+def wait_after(attempts: int) -> int:
+    """Seconds from the last of so many failed attempts to the next."""
+    return min(1 << min(attempts, 20), LONGEST_WAIT)
+
+
+def attempts_in(seconds: int) -> int:
+    """Attempts of one delivery of which the last comes no earlier than this after the first.
+
+    >>> attempts_in(0), attempts_in(2), attempts_in(3600)
+    (1, 2, 12)
+    """
+    attempts, passed = 1, 0
+    while passed < seconds:
+        passed += wait_after(attempts)
+        attempts += 1
+    return attempts
+
+
 def post(database: Database, release_id: str, sinks: Iterable[str], now: int) -> None:
     """Queue a release or notice for sinks, in the transaction that commits it."""
     for sink in sinks:
@@ -94,7 +112,7 @@ def failed(database: Database, failures: Iterable[Failure], now: int) -> None:
     """Record failed deliveries: wait twice as long as before, or for an operator."""
     for failure in failures:
         delivery = failure.delivery
-        when = now + min(2 ** min(delivery.attempts + 1, 20), LONGEST_WAIT)
+        when = now + wait_after(delivery.attempts + 1)
         column, at = ("dead_at", now) if failure.dead else ("next_at", when)
         _set(database, delivery, f"{column} = ?, reason = ?", at, failure.reason)
 

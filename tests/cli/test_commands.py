@@ -323,8 +323,11 @@ def test_doctor_looks_anew_at_what_the_last_run_could_not_read(home: Path) -> No
     config.write_text(text.replace("column: air_time", "column: airtime"))
     assert typed("run", "--once").exit_code == 1
     assert typed("doctor").exit_code == 1
+    assert typed("status").exit_code == 1, "a script sees it too"
     config.write_text(text)
     assert typed("doctor").exit_code == 0
+    typed("run", "--once")
+    assert typed("status").exit_code == 0
 
 
 def test_status_says_that_a_budget_is_used_up(home: Path) -> None:
@@ -334,6 +337,7 @@ def test_status_says_that_a_budget_is_used_up(home: Path) -> None:
     typed("run", "--once")
     row = json.loads(typed("status", "--json").stdout.splitlines()[1])
     assert (row["state"], row["held_by"]) == ("exhausted", "lifetime cap: never")
+    assert typed("status").exit_code == 3
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from streamdp.errors import (
 from streamdp.store.ledger.ledger import reserve
 from streamdp.store.pauses import pause_job
 from streamdp.store.problems import problems
+from streamdp.store.reading.watch import Alert, open_alerts, tell
 from streamdp.store.verified_open import verify
 from streamdp.types import Charge, Release
 from streamdp.types.rests import LONGEST_REST
@@ -87,6 +88,51 @@ def test_each_condition_is_told_once_a_change(home: Home, running: Running) -> N
     told = [fields for name, fields in running[3].events if name == "alert"]
     assert [fields["reason"] for fields in told] == ["column x of source stream is not there"] * 2
     verify(store.database)
+
+
+@pytest.mark.parametrize(
+    ("on", "ends"),
+    [("[unreadable, budget-low, resolved]", True), ("[unreadable, budget-low]", False)],
+)
+def test_the_end_of_a_condition_is_told_once(tmp_path: Path, on: str, ends: bool) -> None:
+    """By an alert that names it; another reason is no end, and needs `resolved` to be told."""
+    said = PAGED.replace(ALERTS, f"\nalerts: {{sink: pager, on: {on}}}\n")
+    home, log = Home.furnish(tmp_path / "home", said), EventLog()
+    configuration, clock = home.configuration(), home.clock
+    with runtime(configuration, ReplayedEntropy(), clock, log) as found:
+        running = found, configuration, clock, log
+        for reason in ("column x is not there", "column y is not there"):
+            found.store.report_problem("daily", "2023-11-15", SourceError(reason), clock.now())
+            look(running)
+        found.store.settle_problem("daily", "2023-11-15")
+        for _ in range(3):
+            look(running)
+        verify(found.store.database)
+    told = [("unreadable", "daily", "2023-11-15")] * 2
+    assert pages(home) == told + [("resolved", "daily", "2023-11-15")] * ends
+    last = json.loads((home.path / "pages.jsonl").read_text().splitlines()[-1])["rows"][0]
+    assert last["reason"] == ("unreadable: " if ends else "") + "column y is not there"
+
+
+def test_a_burnt_charge_and_what_is_watched_no_longer_are_never_resolved(
+    home: Home, running: Running
+) -> None:
+    """What is spent stays spent, and nobody looks whether the other goes on."""
+    found, configuration, clock, log = running
+    burnt, read = Alert("burnt", "daily", "b", "spent"), Alert("unreadable", "daily", "c", "gone")
+    watched = configuration.model_copy(
+        update={
+            "alerts": section(configuration).model_copy(
+                update={"on": ("burnt", "clock", "resolved")}
+            )
+        }
+    )
+    with found.store.transaction():
+        for number, alert in enumerate((burnt, read)):
+            tell(found.store.database, alert, f"{number:024x}", ("pager",), clock.now())
+    watch_over(watched, found.store, ReplayedEntropy("ends"), clock.now(), log)
+    assert [fields for name, fields in log.events if name == "alert"] == []
+    assert open_alerts(found.store.database) == set()
 
 
 def test_a_server_that_keeps_out_all_jobs_of_a_source_is_told_once(

@@ -17,6 +17,7 @@ from streamdp.cli.options import (
 )
 from streamdp.cli.output import print_rows
 from streamdp.errors import IntegrityError
+from streamdp.text import iso
 
 if TYPE_CHECKING:
     from streamdp.store.anchor.check import Difference
@@ -154,7 +155,7 @@ def adopt(
                 lost_spending.stated(configuration, database, said),
                 kept=kept,
             )
-        since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(written))
+        since = iso(written)
         click.echo(f"the store was written last at {since}; charged for what was spent since:")
         print_rows(lost_spending.rows(bounds), "table")
         if not yes:

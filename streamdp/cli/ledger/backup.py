@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from streamdp.cli.options import config_option, load_configuration
+from streamdp.text import iso
 
 if TYPE_CHECKING:
     from streamdp.database import Database
@@ -83,7 +84,7 @@ def _said(copy: Database, anchor: Path) -> str:
     from streamdp.store.clock_guard import written_at
     from streamdp.store.verified_open import require_own_anchor
 
-    made = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(written_at(copy)))
+    made = iso(written_at(copy))
     if not is_readable(anchor):
         click.echo(
             f"the anchor {anchor} is not there or damaged: nobody knows what was spent since"

@@ -34,6 +34,9 @@ WIDE = 130
 QUIET = ("since", "passed_over", "burnt", "undelivered", "dead_letters", "suspect", "stands_to")
 """Columns that are left out on a terminal where they are empty or 0."""
 
+FAILED = frozenset({"failing", "late", "rests"})
+"""States of a job that somebody should look at, though the daemon lives."""
+
 
 @click.command()
 @config_option
@@ -59,8 +62,9 @@ def status(config_path: Path, watch: bool, probe: str | None, as_json: bool) -> 
     that is said first. Of a ledger longer than 5,000 rows the newest are looked at; `streamdp
     verify` looks at all.
 
-    Exits with 1 if the daemon died or hangs, or cannot write its store, or the clock went back;
-    with 3 if a job is exhausted; with what the next run would exit with, if that is refused.
+    Exits with what the next run would exit with, if that is refused; with 1 if the daemon died or
+    hangs, or cannot write its store, or the clock went back, or a job is failing, late or rests, or
+    has dead letters; else with 3 if a job is exhausted; else with 0.
     """
     import time
 
@@ -136,6 +140,8 @@ def _show(configuration: Configuration, *, as_json: bool) -> int:
     if refused is not None:
         return refused.exit_code
     if state in ("dead", "hung") or (beat is not None and beat.store) or behind is not None:
+        return 1
+    if any(each.state in FAILED or each.report.dead_letters for each in jobs):
         return 1
     return 3 if any(each.state == "exhausted" for each in jobs) else 0
 

@@ -17,6 +17,7 @@ from streamdp.cli.options import config_option, json_option, load_configuration
 from streamdp.cli.output import print_rows
 from streamdp.cli.prepare.validate import PREVIEW
 from streamdp.errors import StreamdpError
+from streamdp.text import iso
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
@@ -138,7 +139,7 @@ def _clock(configuration: Configuration) -> str:
     now = int(time.time())
     if now < EARLIEST:
         raise StreamdpError("the clock was never set", hint="set it: windows are cut by it")
-    section, shown = configuration.store, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
+    section, shown = configuration.store, str(iso(now))
     if not section.path.exists():
         return shown
     with closing(connect_to_read(section.path)) as database:

@@ -16,6 +16,7 @@ from streamdp.store.problems import problems
 from streamdp.store.pulse import Pulse
 from streamdp.store.reading.gate_reports import waits_since
 from streamdp.store.runs import open_run_of
+from streamdp.text import iso
 from streamdp.types.rests import rest_after, rest_after_deaths
 
 _MOMENT = re.compile(r"from (\S+Z) on")
@@ -105,8 +106,6 @@ def _cap(cap: str, when: str, since: int | None) -> Hold:
 
 
 def _rest(database: Database, source: str, job: str, now: int) -> list[Hold]:
-    from datetime import UTC, datetime
-
     burns, last = burns_in_a_row(database, source, job)
     deaths, same, died = deaths_in_a_row(database, source, job)
     dead = f"{max(deaths, same)} charges burnt in a row as the process died"
@@ -116,8 +115,7 @@ def _rest(database: Database, source: str, job: str, now: int) -> list[Hold]:
         (rest_after_deaths(deaths, same), died, dead),
     ):
         if abs(now - at) < seconds:
-            until = datetime.fromtimestamp(at + seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-            found.append(Hold("rests", why, at, until))
+            found.append(Hold("rests", why, at, str(iso(at + seconds))))
     return found
 
 

@@ -1,4 +1,4 @@
-"""Alerts: conditions that need an operator, each reported once when it begins.
+"""Alerts: conditions that need an operator, each told once when it begins and when it is over.
 
 An alert is owed to its sink by the outbox, like a release. It is open for as long as its condition
 holds, and what is open is not told again. Functions that write run inside a transaction of their
@@ -31,6 +31,10 @@ ALERTS = (
 """The schema step of alerts."""
 
 
+RESOLVED = "resolved"
+"""Event of an alert that tells that a condition is over; its reason names the condition."""
+
+
 @dataclass(frozen=True, slots=True)
 class Alert:
     """A condition that needs an operator.
@@ -47,14 +51,18 @@ class Alert:
     batch: str
     reason: str
 
+    @property
+    def subject(self) -> tuple[str, str, str]:
+        """What it is about, whatever the reason."""
+        return self.event, self.about, self.batch
+
 
 def as_told(alert: Alert, told: Collection[Alert]) -> Alert:
     """The alert of the same subject that was told and still holds, or itself if there is none.
 
     Another reason alone then tells nothing anew.
     """
-    subject = (alert.event, alert.about, alert.batch)
-    return next((each for each in told if (each.event, each.about, each.batch) == subject), alert)
+    return next((each for each in told if each.subject == alert.subject), alert)
 
 
 def open_alerts(database: Database) -> set[Alert]:
@@ -64,11 +72,16 @@ def open_alerts(database: Database) -> set[Alert]:
 
 
 def tell(database: Database, alert: Alert, identity: str, sinks: Collection[str], now: int) -> None:
-    """Open an alert, replacing one of the same subject, and queue it for sinks."""
+    """Open an alert, replacing one of the same subject, and queue it for sinks.
+
+    One that tells of an end is over as it is told.
+    """
     close(database, alert, now)
+    over_at = now if alert.event == RESOLVED else None
     database.execute(
-        "INSERT INTO alert (id, event, about, batch, reason, since) VALUES (?, ?, ?, ?, ?, ?)",
-        [identity, alert.event, alert.about, alert.batch, alert.reason, now],
+        "INSERT INTO alert (id, event, about, batch, reason, since, over_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [identity, alert.event, alert.about, alert.batch, alert.reason, now, over_at],
     )
     row_checksums.update(database, "alert", id=identity)
     outbox.post(database, identity, sinks, now)
