@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 from streamdp.engine.job import Job
 from streamdp.engine.protocols import HasContent, HasSource, Store, Window
 from streamdp.errors import AlteredBatchError, ConfigurationError, SourceError, StreamdpError
-from streamdp.types import Batch, Belongs, Log, due_together
+from streamdp.types import Batch, Belongs, Log, Source, due_together
 
 AS_SEALED, ALTERED = b"=", b"!"
 """First byte of what is kept of a batch's files: whether they are as they were when they came."""
@@ -50,7 +50,7 @@ def ingest(job: HasSource, store: Store, now: int, log: Log) -> Arrived:
     store.require_time(now)
     known = store.known_batches(job.source.name)
     batches = list(job.source.batches(now))
-    _require_one_cut(job.source.name, known, batches)
+    _require_one_cut(job.source, known, batches)
     if batches and batches[0].path is None:
         bind_files(job, batches[0], store, now)
     arrived, wrong, more = _examined(job, batches, known.keys(), store, now)
@@ -171,25 +171,26 @@ def _altered(batch: Batch) -> AlteredBatchError:
     )
 
 
-def _require_one_cut(source: str, known: Mapping[str, Window], batches: Iterable[Batch]) -> None:
+def _require_one_cut(source: Source, known: Mapping[str, Window], batches: Iterable[Batch]) -> None:
     """Refuse batches that overlap with earlier ones: their records would pay from two caps.
 
-    Growing batches, which all begin where the first does, pay from one cap (see `caps_of`).
+    Growing batches, which all begin where the first does, pay from one cap (see `caps_of`). That
+    they grow is the word of the source: two cuts of one day begin together too.
     """
     cut = {**known, **{batch.key: (batch.start, batch.end) for batch in batches}}
     windows = sorted((start, end) for start, end in cut.values() if start is not None)
-    growing = len({start for start, _ in windows}) == 1
+    growing = source.growing and len({start for start, _ in windows}) == 1
     if (
         any(cut[key] != window for key, window in known.items())
         or 0 < len(windows) < len(cut)
         or any(later[0] < (earlier[1] or 0) and not growing for earlier, later in pairwise(windows))
     ):
         raise ConfigurationError(
-            f"source {source} was cut into other batches before",
-            where=f"sources.{source}.batches",
+            f"source {source.name} was cut into other batches before",
+            where=f"sources.{source.name}.batches",
             hint="a record belongs to one batch for ever, or it would pay from the caps of two:"
-            " set start, every, the time zone and the kind of batches as they were, or start behind"
-            " the last of them",
+            " set start, every and the kind of batches as they were, or start behind the last of"
+            " them",
         )
 
 

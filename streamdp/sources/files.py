@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from streamdp.errors import SourceError
 from streamdp.files import file_at, names, real_paths, skipped
@@ -33,6 +34,8 @@ class FileSource:
     name: str
     pattern: str
     settle: int = 0
+
+    growing: ClassVar[bool] = False
 
     def batches(self, now: int) -> Iterator[Batch]:
         """One batch a file; the key is its path below the fixed part of the pattern.
@@ -119,6 +122,8 @@ class ObjectSource:
     address: Address
     settle: int = 0
 
+    growing: ClassVar[bool] = False
+
     def batches(self, now: int) -> Iterator[Batch]:
         """One batch an object; its key is the object's below the fixed part of the pattern.
 
@@ -154,6 +159,8 @@ class ObjectPartitionSource:
     address: Address
     column: str
     marker: str
+
+    growing: ClassVar[bool] = False
 
     def batches(self, now: int) -> Iterator[Batch]:
         """One batch a complete partition, in the order of the values.

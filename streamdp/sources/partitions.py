@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from pydantic import Field, field_validator
 
@@ -61,6 +62,8 @@ class PartitionSource:
     pattern: str
     column: str
     marker: str
+
+    growing: ClassVar[bool] = False
 
     def batches(self, now: int) -> Iterator[Batch]:
         """One batch a complete folder; those that are links come last."""

@@ -302,7 +302,9 @@ class SourceSection(Section):
         A query reads its table, whatever it selects: its records are those of the table. What it
         makes time and unit of is written down where it is more than the table's column of that
         name, for another time puts a record in another batch, and another unit is somebody else.
-        So does the declared type of a time in text, written down where it is not `timestamp`.
+        So does the declared type of a time in text, written down where it is not `timestamp`, and
+        how the records of windows are read: a date is another day in another time zone, and a line
+        may be a record of two formats.
 
         Links are followed. Data that is shipped is named by its word: its place changes with the
         installation. Of a server there are host, port and database, and neither user nor password.
@@ -323,8 +325,17 @@ class SourceSection(Section):
         read = self.types.get(cut.column, "timestamp") if isinstance(cut, Windows) else "timestamp"
         if read != "timestamp":
             data |= {"type": read}
+        if isinstance(cut, Windows):
+            data |= {"read": self._reading()}
         who = None if unit is None else self.origin(unit)
         return data if who == unit else data | {"unit": who}
+
+    def _reading(self) -> Json:
+        """How records are told apart and put into windows: by the time zone, and by the format."""
+        if self.table_name() is not None:
+            return {"zone": self.zone}
+        ends = {"quoted_newlines": True} if self.quoted_newlines else {}
+        return {"zone": self.zone, "format": self.format or format_of(self.path), **ends}
 
     def compared_place(self) -> str:
         """Where the records are; for comparisons alone, as it may hold a password."""

@@ -232,6 +232,11 @@ class LakeSource:
         """Name of the source."""
         return self.windows.name
 
+    @property
+    def growing(self) -> bool:
+        """Whether each batch holds all windows up to its own."""
+        return self.windows.growing
+
     def batches(self, now: int) -> Iterator[Batch]:
         """Windows in order, all of one version of the table.
 

@@ -228,6 +228,11 @@ class Source(Protocol):
         """Key of the source in the configuration."""
         ...
 
+    @property
+    def growing(self) -> bool:
+        """Whether each batch holds the records of all batches before it."""
+        ...
+
     def batches(self, now: int) -> Iterable[Batch]:
         """All batches sealed by `now`, in order; depends on public facts alone."""
         ...

@@ -27,6 +27,10 @@ class Counted:
     def name(self) -> str:
         return self.of.name
 
+    @property
+    def growing(self) -> bool:
+        return self.of.growing
+
     def batches(self, now: int) -> Iterator[Batch]:
         self.listed.append(now)
         return iter(self.of.batches(now))

@@ -106,7 +106,11 @@ def test_a_server_is_remembered_without_its_password() -> None:
     )
     windows = Windows(column="at", every="1d", start="2024-01-01")  # type: ignore[arg-type]
     source = SourceSection(table="Public.Rides", engine=engine, batches=windows)
-    assert source.identity() == {"path": "postgres://db:5433/wh#public.rides", "column": "at"}
+    assert source.identity() == {
+        "path": "postgres://db:5433/wh#public.rides",
+        "column": "at",
+        "read": {"zone": "UTC"},
+    }
 
 
 REFUSED = [

@@ -124,7 +124,11 @@ def test_a_server_is_remembered_without_user_and_password() -> None:
     windows = Windows(column="at", every="1d", start="2024-01-01")  # type: ignore[arg-type]
     engine = MariaDBEngine(kind="mariadb", connection=url)
     source = SourceSection(table="Rides", engine=engine, batches=windows)
-    assert source.identity() == {"path": "mariadb://db:3307/wh#rides", "column": "at"}
+    assert source.identity() == {
+        "path": "mariadb://db:3307/wh#rides",
+        "column": "at",
+        "read": {"zone": "UTC"},
+    }
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,11 @@ from streamdp.config import load
 from streamdp.errors import StreamdpError
 from streamdp.files import file_at, resolve
 from streamdp.log.setup import close
+from streamdp.sources.section import SourceSection, same_data
 from streamdp.store.database import connect_to_read
-from streamdp.store.ledger import origins
+from streamdp.store.ledger import origins, source_binding
 from streamdp.store.problems import problems
+from streamdp.store.sqlite import SqliteStore
 
 CONFIGURATION = """\
 store: {path: s.db}
@@ -354,3 +356,77 @@ def test_a_time_that_is_read_otherwise_is_another_cut(tmp_path: Path, later: str
     configured(tmp_path, s=f"{moved}, types: {{t: date, x: number}}")
     ran(tmp_path)
     assert len(released(tmp_path)) == 2
+
+
+def test_windows_of_another_length_are_another_cut(tmp_path: Path) -> None:
+    """Two that begin together do not grow by that: their records would pay from two caps."""
+    (tmp_path / "d.csv").write_text("t,x\n2024-01-01 05:00,50\n")
+    said = "path: d.csv, types: {t: timestamp, x: number}, batches: {column: t, start: 2024-01-01,"
+    configured(tmp_path, s=f"{said} every: 1d, end: 2024-01-02}}")
+    ran(tmp_path)
+    assert released(tmp_path) == [("of_s", "2024-01-01")]
+    configured(tmp_path, s=f"{said} every: 36h, end: '2024-01-02T12:00:00'}}")
+    assert "was cut into other batches before" in ran(tmp_path)
+    assert released(tmp_path) == [("of_s", "2024-01-01")]
+
+
+def test_days_of_another_time_zone_are_another_cut(tmp_path: Path) -> None:
+    """A date lies in windows by the clocks of the zone: behind the last moment is not behind it."""
+    (tmp_path / "d.csv").write_text("t,x\n2024-01-03,50\n")
+    said = "path: d.csv, types: {t: date, x: number}, batches: {column: t, every: 1d,"
+    morning = "start: '2024-01-02T03:00:00', end: '2024-01-03T03:00:00'}"
+    configured(tmp_path, s=f"{said} {morning}")
+    ran(tmp_path)
+    before = released(tmp_path)
+    assert len(before) == 1
+    york = "start: 2024-01-03, end: 2024-01-04, timezone: America/New_York}"
+    configured(tmp_path, s=f"{said} {york}")
+    assert "days of another time zone" in ran(tmp_path)
+    assert released(tmp_path) == before
+    why = ["--moved", "--operator", "me", "--reason", "the zone was wrong"]
+    assert "may cost its cap once more" in ran(tmp_path, "source", "s", *why)
+
+
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [("csv", "jsonl"), ("csv, quoted_newlines: true", "csv")],
+)
+def test_records_in_another_format_are_another_cut(tmp_path: Path, first: str, later: str) -> None:
+    """One line may be a record of two formats, of which each has another time."""
+    lines = (
+        '{"t":"2024-01-02","z":"x,2024-01-01,5"}\n' * 20 if first == "csv" else "a,b,2024-01-01,5\n"
+    )
+    (tmp_path / "d.csv").write_text("a,b,t,x\n" + lines)
+    said = "path: d.csv, types: {t: timestamp, x: number}, batches: {column: t, every: 1d,"
+    end = "start: 2024-01-01, end:"
+    configured(tmp_path, s=f"{said} {end} 2024-01-02}}, format: {first}")
+    out = ran(tmp_path)
+    assert released(tmp_path) == [("of_s", "2024-01-01")], out
+    configured(tmp_path, s=f"{said} {end} 2024-01-03}}, format: {later}")
+    assert "records in another format" in ran(tmp_path)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+def test_a_source_of_an_earlier_version_goes_on_as_it_is_read_now(
+    tmp_path: Path, zone: str
+) -> None:
+    """Its claim lacks zone and format; both are written down at the first use, and bind then."""
+    path = str(tmp_path / "d.csv")
+    section = {
+        "path": path,
+        "types": {"t": "date"},
+        "batches": {"column": "t", "every": "1d", "start": "2024-01-01", "timezone": zone},
+    }
+    now = SourceSection.model_validate(section).identity()
+    old = {name: each for name, each in now.items() if name != "read"}
+    other = SourceSection.model_validate(
+        section | {"batches": section["batches"] | {"timezone": "Asia/Tokyo"}}  # type: ignore[operator]
+    ).identity()
+    store = SqliteStore.open(tmp_path / "s.db", 1, tmp_path / "s.anchor")
+    store.declare({}, 1, {"s": old}, same_data)
+    store.declare({}, 2, {"s": now}, same_data)
+    assert source_binding.claims_of(store.database) == {"s": [old, now]}
+    assert source_binding.require_same(store.database, {"s": now}, same_data) == []
+    with pytest.raises(StreamdpError, match="another time zone"):
+        store.declare({}, 3, {"s": other}, same_data)
+    store.close()

@@ -124,7 +124,7 @@ def claimed(query: str, unit: str | None = "rider") -> object:
 
 def test_what_is_written_down_of_a_query() -> None:
     """A filter and other columns are nobody's identity; time and unit are, by what they are."""
-    table = {"path": "/wh.duckdb#rides", "column": "at"}
+    table = {"path": "/wh.duckdb#rides", "column": "at", "read": {"zone": "UTC"}}
     assert claimed("FROM Rides") == table
     assert claimed("SELECT at, rider, a + b AS x FROM rides WHERE a > 1") == table
     assert claimed("SELECT t AS at, rider FROM rides") == table | {"column": "t"}

@@ -158,12 +158,12 @@ def source(name: str, moved: bool, operator: str, reason: str, config_path: Path
     """Declare that the source NAME has the same records in another place or by another column.
 
     Its budget goes on. A budget belongs to the data: without this command a source that reads other
-    files, or takes its time or units from another column, is refused. Your name and reason stay in
-    the ledger.
+    files, takes its time or units from another column, or is read in another format or time zone,
+    is refused. Your name and reason stay in the ledger.
 
-    With another time column records fall in other batches: the batch cap and the caps over windows
-    begin anew for records that were paid for, and only the lifetime cap counts both. With another
-    unit column the guarantee of the old unit ends.
+    With another time column, time zone or format records fall in other batches: the batch cap and
+    the caps over windows begin anew for records that were paid for, and only the lifetime cap
+    counts both. With another unit column the guarantee of the old unit ends.
     """
     import time
 
@@ -190,9 +190,9 @@ def source(name: str, moved: bool, operator: str, reason: str, config_path: Path
 
 def _cost(before: Json, after: Json) -> str:
     """Warning about the privacy cost of a move."""
-    if before is None or before.get("column") == after.get("column"):
+    if before is None or all(before.get(key) == after.get(key) for key in ("column", "read")):
         return "batches that were released stay released"
     return (
-        "its time is another column, so each batch may cost its cap once more for records that were"
-        " paid for: only the lifetime cap counts both"
+        "its time is another column or is read otherwise, so each batch may cost its cap once more"
+        " for records that were paid for: only the lifetime cap counts both"
     )

@@ -124,10 +124,14 @@ def proposed(
     chosen = tuple(by) or tuple(texts)
     missing = [name for name in (*chosen, *([time] if time else [])) if name not in kinds]
     if missing or (not by and len(texts) != 1):
+        has_header = form != "csv" or any(name in kinds for name in (*by, time))
         raise ConfigurationError(
             f"there is no column {missing[0]!r}" if missing else "which column is counted by?",
             where=source,
-            hint=f"name one with --by; its columns are: {', '.join(kinds)}",
+            hint=f"name one with --by; its columns are: {', '.join(kinds)}"
+            if has_header
+            else "name one with --by; the first line of a CSV file names its columns, and is not"
+            " shown: it may be a record",
         )
     batches = BY_FILE
     if time is not None:

@@ -1,14 +1,15 @@
 """The data each budget belongs to: all that a scope ever read, in notes of the ledger.
 
 A budget is found by the name of its source, but it belongs to the data. What a source reads, and
-by which column it is cut into batches, is written down at its first use; later it changes only by
-a person's word, and no other source may read data that a scope has ever claimed.
+by which column, clocks and format it is cut into batches, is written down at its first use; later
+it changes only by a person's word, and no other source may read data that a scope has ever claimed.
+Claims of earlier versions lack clocks and format: those of the first later use are added to them.
 Functions here run inside a transaction of their caller.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from streamdp.database import Database
@@ -20,6 +21,9 @@ Overlap = Callable[[Json, Json], bool]
 """Whether two claims can mean the same records."""
 
 _CLAIM = "source claimed"
+
+_READ = "read"
+"""Key of how records are read: absent from claims of earlier versions."""
 
 
 def claims_of(database: Database) -> dict[str, list[Json]]:
@@ -51,7 +55,7 @@ def claim(database: Database, wanted: Mapping[str, Json], overlap: Overlap, now:
 
 
 def require_same(database: Database, wanted: Mapping[str, Json], overlap: Overlap) -> list[str]:
-    """Refuse a scope that is bound to other data; return those that are bound to none yet.
+    """Refuse a scope that is bound to other data; return those whose data is not written down yet.
 
     Raises:
         ConfigurationError: As `claim`.
@@ -59,16 +63,24 @@ def require_same(database: Database, wanted: Mapping[str, Json], overlap: Overla
     known = claims_of(database)
     for scope, data in wanted.items():
         _refuse_foreign(database, scope, data, known, overlap, wanted)
-        if scope in known and data not in known[scope]:
+        if scope in known and not _is_claimed(data, known[scope]):
             raise ConfigurationError(
                 f"source {scope} reads other data than before, takes its time or units from another"
-                " column, or reads times of another type",
+                " column, or reads records in another format, times of another type, or days of"
+                " another time zone",
                 where=f"sources.{scope}",
                 hint="set it as it was; if these are the same records in another place,"
                 f" `streamdp source {scope} --moved --operator NAME --reason WHY` says so in the"
                 " ledger",
             )
-    return [scope for scope in wanted if scope not in known]
+    return [scope for scope, data in wanted.items() if data not in known.get(scope, ())]
+
+
+def _is_claimed(data: Json, claims: Sequence[Json]) -> bool:
+    """Whether a scope is bound to data; if no claim says how they are read, any reading will do."""
+    if any(_READ in claim for claim in claims):
+        return data in claims
+    return {name: each for name, each in data.items() if name != _READ} in claims
 
 
 def move(
