@@ -12,8 +12,8 @@ import numpy as np
 from scipy.optimize import minimize
 
 from streamdp.learning.mixture.belief import LEVELS
-from streamdp.learning.mixture.distribution import Place
-from streamdp.learning.mixture.mixture import Planned
+from streamdp.learning.mixture.distribution import LocationScale
+from streamdp.learning.mixture.mixture import PlanBasis
 from streamdp.learning.surrogate import laplace
 from streamdp.types import FloatArray
 
@@ -22,49 +22,49 @@ LEAST_WEIGHT = 5e-4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Held:
+class Component:
     """One belief about a batch.
 
     Args:
         weight: Of it among all.
-        places: Cells at which it puts some shares of the records.
+        quantiles: Cells at which it puts some shares of the records.
     """
 
     weight: float
-    places: FloatArray
+    quantiles: FloatArray
 
 
-def held(planned: Planned, shares: FloatArray) -> dict[str, Held]:
+def components(basis: PlanBasis, levels: FloatArray) -> dict[str, Component]:
     """Return the beliefs about a batch by name, the heaviest first.
 
     Args:
-        planned: Basis of the release.
-        shares: Of the records, increasing, shape (s,).
+        basis: Basis of the release.
+        levels: Of the records, increasing, shape (s,).
     """
-    groups = planned.memory.curves(planned.around)
+    groups = basis.memory.curves(basis.facts)
     ends = np.cumsum([len(each.moves) for each in groups.values()])[:-1]
     found = {}
     for (name, curves), weights in zip(
-        groups.items(), np.split(planned.belief.weights, ends), strict=True
+        groups.items(), np.split(basis.belief.weights, ends), strict=True
     ):
         weight = float(weights.sum())
         if weight < LEAST_WEIGHT:
             continue
-        at = np.unique(curves.places(LEVELS))
-        places = np.interp(shares, weights @ curves.shares(at) / weight, at)
-        found[name] = Held(weight, places)
+        at = np.unique(curves.quantiles(LEVELS))
+        places = np.interp(levels, weights @ curves.cdf(at) / weight, at)
+        found[name] = Component(weight, places)
     return dict(sorted(found.items(), key=lambda each: -each[1].weight))
 
 
-def middles(planned: Planned, inputs: FloatArray) -> Mapping[str, Place]:
+def middles(basis: PlanBasis, inputs: FloatArray) -> Mapping[str, LocationScale]:
     """Return where beliefs would put a batch of other public numbers, by name.
 
     Args:
-        planned: Basis of the release.
+        basis: Basis of the release.
         inputs: Public numbers, a one first, shape (d,).
     """
-    around = replace(planned.around, inputs=inputs)
-    return {name: each.of.lies() for name, each in planned.memory.curves(around).items()}
+    facts = replace(basis.facts, inputs=inputs)
+    return {name: each.of.location_scale() for name, each in basis.memory.curves(facts).items()}
 
 
 def best_fixed(

@@ -62,7 +62,7 @@ class Descent:
         inverse_scales: φ, shape (l,).
         loss: Σ U_j, or ln Σ exp U_j, which the worst levels dominate.
         steps: Which rule steps.
-        kept: State of the rule.
+        optimizer_state: State of the rule.
         bounds: Least and largest φ.
         last_loss: Σ U_j of the last release under the prior before it.
         total_loss: The sum of these over all releases.
@@ -72,7 +72,7 @@ class Descent:
     inverse_scales: FloatArray
     loss: LossName = "sum"
     steps: StepsName = "newton"
-    kept: Json = field(default_factory=dict)
+    optimizer_state: Json = field(default_factory=dict)
     bounds: tuple[float, float] = (1.0 / SCALES[1], 1.0 / SCALES[0])
     last_loss: float = 0.0
     total_loss: float = 0.0
@@ -100,7 +100,7 @@ class Descent:
         """Scale of each prior."""
         return 1.0 / self.inverse_scales
 
-    def learned(self, features: FloatArray, lower: FloatArray, upper: FloatArray) -> Descent:
+    def updated(self, features: FloatArray, lower: FloatArray, upper: FloatArray) -> Descent:
         """Return the priors after one step on the loss of a release.
 
         Args:
@@ -125,9 +125,13 @@ class Descent:
         if self.steps == "newton":
             return self._newton(features, by_theta, by_phi)
         at = np.column_stack((self.weights, self.inverse_scales))
-        new, kept = self._step(np.column_stack((np.outer(by_theta, features), by_phi)), at)
+        new, optimizer_state = self._step(
+            np.column_stack((np.outer(by_theta, features), by_phi)), at
+        )
         phi = np.clip(new[:, -1], *self.bounds)
-        return replace(self, weights=new[:, :-1], inverse_scales=phi, kept=kept)
+        return replace(
+            self, weights=new[:, :-1], inverse_scales=phi, optimizer_state=optimizer_state
+        )
 
     def placed(self, features: FloatArray, locations: FloatArray) -> Descent:
         """Return the priors with constants such that they lie at some places for a batch."""
@@ -153,8 +157,12 @@ class Descent:
         all levels have it on average. A scale steps with locations held, so W moves with it.
         """
         effect = np.minimum(np.arange(len(features)), 1)
-        count = int(self.kept["releases"]) + 1 if self.kept else 1
-        known = unpacked(self.kept["information"]) if self.kept else np.zeros((len(effect),) * 2)
+        count = int(self.optimizer_state["releases"]) + 1 if self.optimizer_state else 1
+        known = (
+            unpacked(self.optimizer_state["information"])
+            if self.optimizer_state
+            else np.zeros((len(effect),) * 2)
+        )
         keep = np.sqrt(np.array(INFORMATION))[effect]
         known = keep[:, None] * known * keep
         known += float((by_theta**2).mean()) * np.outer(features, features)
@@ -167,14 +175,18 @@ class Descent:
         phi = self.inverse_scales * np.exp(-rate * np.clip(slope, -1.0, STEEPEST))
         phi = np.clip(phi, *self.bounds)
         weights *= (phi / self.inverse_scales)[:, None]
-        kept = {"information": packed(known), "releases": count}
-        return replace(self, weights=weights, inverse_scales=phi, kept=kept)
+        optimizer_state = {"information": packed(known), "releases": count}
+        return replace(self, weights=weights, inverse_scales=phi, optimizer_state=optimizer_state)
 
     def _step(self, gradient: FloatArray, at: FloatArray) -> tuple[FloatArray, Json]:
         if self.steps == "coin-betting":
-            kept = self.kept or coin_betting.start(at.shape)
-            return coin_betting.step(gradient, kept, at)
-        squares = np.array(self.kept["squares"]) if self.kept else np.zeros(at.shape)
+            optimizer_state = self.optimizer_state or coin_betting.start(at.shape)
+            return coin_betting.step(gradient, optimizer_state, at)
+        squares = (
+            np.array(self.optimizer_state["squares"])
+            if self.optimizer_state
+            else np.zeros(at.shape)
+        )
         squares = KEEP * squares + gradient**2
         new = at - RATE * gradient / np.sqrt(squares + 1e-12)
         return new, {"squares": squares.tolist()}
@@ -188,7 +200,7 @@ class Descent:
         return {
             "weights": self.weights.tolist(),
             "inverse_scales": self.inverse_scales.tolist(),
-            "kept": self.kept,
+            "kept": self.optimizer_state,
             "losses": [self.last_loss, self.total_loss],
         }
 
@@ -199,7 +211,7 @@ class Descent:
             self,
             weights=np.array(state["weights"]),
             inverse_scales=np.array(state["inverse_scales"]),
-            kept=state["kept"],
+            optimizer_state=state["kept"],
             last_loss=float(last),
             total_loss=float(total),
         )

@@ -13,8 +13,8 @@ import numpy as np
 
 from streamdp.learning.descent import LossName, StepsName
 from streamdp.learning.mixture.gradient import Gradient
-from streamdp.learning.mixture.memory import Believer
-from streamdp.learning.mixture.mixture import BayesianMixture, Planned
+from streamdp.learning.mixture.memory import Predictor
+from streamdp.learning.mixture.mixture import BayesianMixture, PlanBasis
 from streamdp.priors.joint import JointPrior
 from streamdp.priors.mixture import robust_laplaces
 from streamdp.types import FloatArray, Json
@@ -43,25 +43,25 @@ class OnlineGradient(BayesianMixture):
         known = np.array_equal(levels, _levels_of_version_3(self.targets))
         return about if known else about | {"levels": levels.tolist()}
 
-    def _believers(self) -> tuple[Believer, ...]:
+    def _predictors(self) -> tuple[Predictor, ...]:
         return (Gradient.start(self._levels(), self.loss, self.steps),)
 
     def _levels(self) -> FloatArray:
         """Levels that have a prior: those of the cuts and those that are released."""
-        return np.union1d(self.shares, self.targets)
+        return np.union1d(self.cut_levels, self.targets)
 
-    def _priors(self, planned: Planned) -> JointPrior:
+    def _priors(self, basis: PlanBasis) -> JointPrior:
         """First priors; after a release the learned ones take the robust ones' place."""
-        (learned,), first = planned.memory.believers, self.first[1]
-        if planned.memory.releases == 0 or not isinstance(learned, Gradient):
+        (learned,), first = basis.memory.predictors, self.first[1]
+        if basis.memory.releases == 0 or not isinstance(learned, Gradient):
             return first
-        descent = learned.priors(planned.around.inputs)
+        descent = learned.priors(basis.facts.inputs)
         at = np.searchsorted(learned.levels, self.targets)
         unit = float(self.tree.grid.resolution)
-        locations = learned.places(planned.around.inputs)[at] * unit
-        scales = np.maximum(descent.scales[at] * learned.unit.width, 1.0) * unit
+        locations = learned.quantiles(basis.facts.inputs)[at] * unit
+        scales = np.maximum(descent.scales[at] * learned.unit.half_width, 1.0) * unit
         made = robust_laplaces(locations, scales, self.robust, self.robust_weight)
-        return self._beside_public(first, made, planned.memory)
+        return self._beside_public(first, made, basis.memory)
 
 
 def _levels_of_version_3(targets: FloatArray) -> FloatArray:

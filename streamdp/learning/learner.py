@@ -1,6 +1,6 @@
 """The protocol of learners of quantiles: pure functions over past releases.
 
-A learner makes the priors of the next release, or a release plan (a `Way`). It has no
+A learner makes the priors of the next release, or a release plan (`ReleasePlan`). It has no
 argument for data: an `Observation` is all that it is told of a batch, and every part of that is
 released or bought.
 """
@@ -33,35 +33,35 @@ class Smoothed:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnPlan:
     """A batch whose quantiles are drawn.
 
     Args:
-        number: Place of the way in `Learner.ways`.
-        planned: What the learner knew when it made the plan.
+        number: Index of the mechanism in `Learner.mechanisms`.
+        basis: What the learner knew when it made the plan.
         tree: The mechanism.
         prior: Of the quantiles.
     """
 
     number: int
-    planned: Any
+    basis: Any
     tree: QuantileTree
     prior: JointPrior
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class CountedPlan:
     """A batch whose records are counted between cuts; its quantiles follow from the counts.
 
     Args:
-        number: Place of the way in `Learner.ways`.
-        planned: What the learner knew when it made the plan.
+        number: Index of the mechanism in `Learner.mechanisms`.
+        basis: What the learner knew when it made the plan.
         histograms: The mechanism.
         next_cuts: Cuts of the next stage, from the counts so far.
     """
 
     number: int
-    planned: Any
+    basis: Any
     histograms: Histograms
     next_cuts: NextCuts
 
@@ -106,7 +106,7 @@ class LinearPriors:
     total_loss: float | None = None
 
 
-Way = Drawn | Counted
+ReleasePlan = DrawnPlan | CountedPlan
 """Release plan of one batch, fixed before data is touched."""
 
 
@@ -117,14 +117,14 @@ class Observation:
     Args:
         values: Released, one a quantile.
         features: Public numbers of the batch.
-        way: How the batch was released, where the learner planned it.
+        release_plan: How the batch was released, where the learner planned it.
         gradient: Noisy gradient by each θ' and then by each φ', where the learner bought one.
         counted: Noisy counts, where records were counted.
     """
 
     values: tuple[float, ...]
     features: Features = ()
-    way: Any = None
+    release_plan: Any = None
     gradient: tuple[float, ...] | None = None
     counted: tuple[Histogram, ...] | None = None
 
@@ -158,18 +158,20 @@ class PlansReleases(Protocol):
 
     __slots__ = ()
 
-    infers: ClassVar[bool] = False
+    counts_records: ClassVar[bool] = False
     """Whether released values may follow from noisy counts instead of being drawn."""
 
-    def ways(self) -> tuple[QuantileTree | Histograms, ...]:
-        """Mechanisms of all ways that it plans; none if it makes priors alone."""
+    def mechanisms(self) -> tuple[QuantileTree | Histograms, ...]:
+        """Return the mechanisms of all its plans; none if it makes priors alone."""
         return ()
 
-    def way(self, state: Json, features: Features = (), calendar: Features = ()) -> Way | None:
-        """How to release the next batch; None to draw every quantile under `priors`."""
+    def plan_release(
+        self, state: Json, features: Features = (), calendar: Features = ()
+    ) -> ReleasePlan | None:
+        """Plan the next release; None to draw every quantile under `priors`."""
         return None
 
-    def read(self, way: Any, counted: tuple[Histogram, ...]) -> Reading:
+    def read(self, release_plan: Any, counted: tuple[Histogram, ...]) -> Reading:
         """Where quantiles lie and how many records there are, from counts."""
         return Reading(())
 
@@ -177,9 +179,9 @@ class PlansReleases(Protocol):
         """Upper bound of the quantile density dQ/du at a single quantile; 0 if unknown."""
         return 0.0
 
-    def believed(self, way: Any) -> Any:
-        """Return the priors of the quantiles that a way was planned from, were all drawn."""
-        return way.prior
+    def priors_of(self, release_plan: Any) -> Any:
+        """Return the priors of the quantiles behind a plan, were all drawn."""
+        return release_plan.prior
 
     def reach(self, seen: Observation) -> float:
         """Return how far from a single drawn quantile its batch's own may lie, as past values show.
@@ -192,11 +194,11 @@ class PlansReleases(Protocol):
         """
         return math.inf
 
-    def told(self, way: Any, shown: Sequence[Any]) -> Any:
-        """Return the plan of a group, given what `shown` returned of the groups before it."""
-        return way
+    def with_other_groups(self, release_plan: Any, shown: Sequence[Any]) -> Any:
+        """Return a group's plan, given what `evidence_for_groups` returned of those before it."""
+        return release_plan
 
-    def shown(self, seen: Observation) -> tuple[Any, ...]:
+    def evidence_for_groups(self, seen: Observation) -> tuple[Any, ...]:
         """Return evidence for the groups released after this one (`kinds.grouped` hands it on)."""
         return ()
 
@@ -236,10 +238,10 @@ class Learner(LearnsPriors, PlansReleases, TellsBeliefs, Protocol):
         """The gradient to buy, as a function of the true quantiles; None if it buys none."""
         return None
 
-    def expecting(self, rows: int) -> Self:
+    def for_batch_size(self, rows: int) -> Self:
         """The learner for batches of so many records; its states stay as they are."""
         return self
 
-    def drawing_all(self) -> Self:
+    def without_counts(self) -> Self:
         """The learner with every quantile drawn, as the oracle of a simulation is taught."""
         return self

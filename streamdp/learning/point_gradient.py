@@ -65,7 +65,7 @@ class PointGradient(Learner):
         """One step on the loss of the release."""
         released, inputs = np.array(seen.values), np.array([1.0, *seen.features])
         descent = self._descent(state, len(released), len(seen.features))
-        return _state(descent.learned(inputs, released - self.radius, released + self.radius))
+        return _state(descent.updated(inputs, released - self.radius, released + self.radius))
 
     def linear_priors(self, state: Json) -> LinearPriors | None:
         """The priors, in the unit of the column; none before the first release."""
@@ -96,7 +96,7 @@ class PointGradient(Learner):
 def _state(descent: Descent) -> Json:
     """Priors as `PointGradient` keeps them."""
     parameters = np.column_stack((descent.weights, descent.inverse_scales))
-    return {"parameters": parameters.tolist(), "optimizer": descent.kept}
+    return {"parameters": parameters.tolist(), "optimizer": descent.optimizer_state}
 
 
 @dataclass(frozen=True, slots=True)

@@ -206,10 +206,10 @@ def cell(data: Data, quantiles: str, information: float, who: str, repeats: int)
 
 def reason(kind: Any, about: str) -> str:
     """Why intervals are wider than they need be, from public facts."""
-    tree, rows = kind.first_way()[0], kind.expected_rows
+    tree, rows = kind.first_plan()[0], kind.expected_rows
     if about == "smoothed":
         return "releases do not say that batches are alike by more than chance"
-    if kind.learner.infers and len(kind.quantiles) > 1:
+    if kind.learner.counts_records and len(kind.quantiles) > 1:
         return "between two cuts, what batches usually are decides"
     if faint(tree, rows):
         return "some were drawn with little budget: they reach from neighbour to neighbour"
@@ -250,11 +250,11 @@ def planned(data: Data, quantiles: str, wanted: float, repeats: int) -> Row:
     epsilon = price.amount
     kind = kind_of(data, quantiles, float(epsilon) * data.rows, "auto")
     entropy, errors = PublicEntropy(f"plan {data.name}"), []
-    way = kind.plan(kind.init(), Batch("s", "plan")).mechanism.way
+    release_plan = kind.plan(kind.init(), Batch("s", "plan")).mechanism.release_plan
     for number in range(repeats):
         cells = data.batch(number).clip(kind.grid.lower, kind.grid.upper).astype(np.int64)
         counts = CellCounts(*np.unique(cells, return_counts=True))
-        drawn = way.tree.draw(counts, way.prior, entropy)
+        drawn = release_plan.tree.draw(counts, release_plan.prior, entropy)
         errors.append(rank_error(counts, kind.quantiles, drawn))
     within = float(np.mean(np.array(errors) <= wanted))
     reached = round(float(np.quantile(errors, 0.95)) / wanted, 2)

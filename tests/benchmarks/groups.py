@@ -26,7 +26,7 @@ from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.study import Stream
 from streamdp.learning.learner import Observation
 from streamdp.learning.mixture.mixture import BayesianMixture
-from streamdp.learning.mixture.other_groups import Shown
+from streamdp.learning.mixture.other_groups import GroupEvidence
 from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
 from streamdp.mechanisms.quantile_tree.planning.simulation import rank_errors
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
@@ -77,7 +77,7 @@ Part = Literal["development", "final"]
 class Alone(BayesianMixture):
     """The default learner of a group that shows nothing to others."""
 
-    def shown(self, seen: Observation) -> tuple[Shown, ...]:
+    def evidence_for_groups(self, seen: Observation) -> tuple[GroupEvidence, ...]:
         return ()
 
 

@@ -65,7 +65,7 @@ def rows(quick: bool) -> Iterable[Row]:
         }
         for part in BOUGHT:
             made = bought(setting, part)
-            first = Fixed(made.first_way()[1].robust)
+            first = Fixed(made.first_plan()[1].robust)
             kinds["its first priors, at what is left", part] = replace(
                 made, learner=first, epsilon=epsilon * (1 - part)
             )

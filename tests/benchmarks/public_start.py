@@ -106,7 +106,7 @@ def _kinds(setting: Setting, fitted: PublicFit, stream: Stream) -> Iterator[tupl
     form = choose_tree(len(DECILES), epsilon, setting.rows)
     default = experts(setting, tree, stream)
     auto = form.tree(DECILES, epsilon, grid), form.prior(priors, None)
-    drawn = replace(default.drawing_all(), first=(tree, JointPrior(priors)), public=priors)
+    drawn = replace(default.without_counts(), first=(tree, JointPrior(priors)), public=priors)
     made = Quantiles("value", DECILES, epsilon, grid, Fixed(priors))
     yield "binary: none, public rows", made
     yield "binary: default, public rows", replace(made, learner=drawn)

@@ -75,9 +75,9 @@ def test_cuts_and_weights_are_those_of_the_next_release(home: Path) -> None:
     start = release.window_end
     assert start is not None
     batch = Batch("flights", "2013-01-13", start, start + 86_400)
-    way = kind.plan(state.state, batch).mechanism.way
+    release_plan = kind.plan(state.state, batch).mechanism.release_plan
     cuts = found["Where the next cuts lie"]
-    assert [row["cut at"] for row in cuts] == [float(cell) for cell in way.next_cuts(())]
+    assert [row["cut at"] for row in cuts] == [float(cell) for cell in release_plan.next_cuts(())]
     beliefs = found["What is believed of this batch"]
     assert math.isclose(sum(row["weight"] for row in beliefs), 1.0, abs_tol=0.01)
     named = [name for name in cuts[0] if name not in ("share below", "cut at")]

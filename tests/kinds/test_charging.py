@@ -5,7 +5,7 @@ import pytest
 from streamdp.kinds.charging import UnitCharging, disjoint
 from streamdp.kinds.grouped import Grouped
 from streamdp.kinds.quantiles.kind import Quantiles
-from streamdp.learning.learner import Counted, Drawn, Way
+from streamdp.learning.learner import CountedPlan, DrawnPlan, ReleasePlan
 from streamdp.privacy.amounts import nano_up
 from streamdp.privacy.events import bounded_range, epsilon_of, pure, rho_of
 from streamdp.types import Batch, CellQuery, Json, UnitBound
@@ -22,8 +22,11 @@ def test_groups_are_charged_the_worst_of_their_ways(first: str) -> None:
     state = learned(made, APART, 2)
     groups = ((first,), ("new" if first == "old" else "old",))
     plan = Grouped(made, ("group",), groups).plan({OLD: state}, BATCH)
-    assert {type(each.mechanism.way) for each in plan.mechanism} == {Drawn, Counted}
-    worst = max(rho_of(way.event()) for way in made.learner.ways())
+    assert {type(each.mechanism.release_plan) for each in plan.mechanism} == {
+        DrawnPlan,
+        CountedPlan,
+    }
+    worst = max(rho_of(release_plan.event()) for release_plan in made.learner.mechanisms())
     assert UnitCharging().charge(plan).rho_nano == nano_up(worst)
 
 
@@ -35,8 +38,10 @@ def test_groups_of_different_trees_are_charged_the_largest_rho(
     made = kind()
     state = learned(made, APART, 2)
 
-    def one_way(self: Quantiles, way: Way) -> Json:
-        return (way.histograms if isinstance(way, Counted) else way.tree).event()
+    def one_way(self: Quantiles, release_plan: ReleasePlan) -> Json:
+        return (
+            release_plan.histograms if isinstance(release_plan, CountedPlan) else release_plan.tree
+        ).event()
 
     monkeypatch.setattr(Quantiles, "_event", one_way)
     groups = ((first,), ("new" if first == "old" else "old",))

@@ -67,7 +67,7 @@ def test_shares_add_up_to_the_price(bound: UnitBound | None, groups: int) -> Non
     mechanism = plan.mechanism[0].mechanism if groups else plan.mechanism
     assert mechanism.gradient.turned == min(4 if bound else 1, max(groups, 1))
     assert mechanism.gradient.epsilon == Fraction(1, 50)
-    assert mechanism.way.tree.epsilon == Fraction(4, 50) / (4 if bound else 1)
+    assert mechanism.release_plan.tree.epsilon == Fraction(4, 50) / (4 if bound else 1)
 
 
 def test_what_is_not_bought_costs_and_tells_nothing() -> None:
@@ -76,7 +76,7 @@ def test_what_is_not_bought_costs_and_tells_nothing() -> None:
     kind = replace(bought(), learner=free)
     plan = kind.plan(kind.init(), BATCH)
     assert plan.event["mechanism"] == "quantile-tree"
-    assert plan.mechanism.way.tree.epsilon == Fraction(1, 10)
+    assert plan.mechanism.release_plan.tree.epsilon == Fraction(1, 10)
     assert kind.draw(plan, counts([40, 50]), ReplayedEntropy()).auxiliary is None
     assert "private_gradient" not in kind.signature()
     assert kind.signature() != bought().signature()
@@ -169,7 +169,7 @@ def test_accuracy_is_that_of_what_the_release_gets(tmp_path: Path) -> None:
     half, free = kinds["1/2"], kinds[None]
     accuracy = RankError()
     bought, own = accuracy.expected(half), accuracy.expected(free)
-    assert half.first_way()[0] == free.first_way()[0]
+    assert half.first_plan()[0] == free.first_plan()[0]
     assert bought["rank_error_95"] == own["rank_error_95"]
     assert bought["rank_error_bound_95"] == pytest.approx(own["rank_error_bound_95"], rel=0.05)
     needed = accuracy.price_for(free, 0.1)

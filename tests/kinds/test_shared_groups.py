@@ -217,4 +217,4 @@ def test_what_is_shown_follows_from_the_rows_alone() -> None:
     (other,) = kind.shown(plan, Outcome(outcome.rows, "something else"))
     assert one.rows == other.rows == 1000
     assert np.array_equal(one.distribution.cells, other.distribution.cells)
-    assert np.array_equal(one.distribution.shares, other.distribution.shares)
+    assert np.array_equal(one.distribution.levels, other.distribution.levels)

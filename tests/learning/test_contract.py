@@ -18,7 +18,7 @@ from streamdp.kinds.quantiles.prior_section import LearnerName
 from streamdp.kinds.quantiles.rows import counted_rows
 from streamdp.kinds.quantiles.section import QuantilesSection
 from streamdp.kinds.spec import BuildContext
-from streamdp.learning.learner import Counted, Drawn, Learner, Observation
+from streamdp.learning.learner import CountedPlan, DrawnPlan, Learner, Observation
 from streamdp.mechanisms.histograms import Histogram, exact_counts, within
 from streamdp.priors.joint import JointPrior
 from streamdp.privacy.events import epsilon_of
@@ -98,12 +98,12 @@ def test_a_lesson_says_why_quantiles_are_drawn(case: str, keys: Json, why: str) 
 
 def released(made: Quantiles, plan: Plan, value: float) -> Outcome:
     """All quantiles lie at one value; where records are counted, all of them lie there."""
-    way = plan.mechanism.way
-    if isinstance(way, Counted):
+    release_plan = plan.mechanism.release_plan
+    if isinstance(release_plan, CountedPlan):
         records = CellCounts(np.array([round(value)]), np.array([500]))
-        cuts = within(made.grid, way.next_cuts(()))
+        cuts = within(made.grid, release_plan.next_cuts(()))
         counted = (Histogram(cuts, tuple(exact_counts(records, cuts))),)
-        return Outcome(counted_rows(made, way, counted), counted)
+        return Outcome(counted_rows(made, release_plan, counted), counted)
     bought = None if plan.mechanism.gradient is None else (value, -value, 1.0, -1.0, 0.0, 9.0)
     rows = tuple({"quantile": float(q), "value": value} for q in made.quantiles)
     return Outcome(rows, bought)
@@ -125,14 +125,14 @@ def test_every_learner_is_here() -> None:
 def test_it_is_told_nothing_but_releases(case: str) -> None:
     """No method has an argument for data, and an observation has no place for any."""
     learner = type(kind(case).learner)
-    named = {"self", "state", "seen", "way", "count", "features", "calendar"}
+    named = {"self", "state", "seen", "release_plan", "count", "features", "calendar"}
     named |= {"rows", "shown", "counted"}
     for name in (name for name in dir(Learner) if not name.startswith("_")):
         method = getattr(learner, name)
         if callable(method):
             assert set(inspect.signature(method).parameters) <= named, name
     told = {field.name for field in fields(Observation)}
-    assert told == {"values", "features", "way", "gradient", "counted"}
+    assert told == {"values", "features", "release_plan", "gradient", "counted"}
 
 
 @every
@@ -191,7 +191,7 @@ def test_what_a_release_costs_does_not_depend_on_what_was_learned(case: str) -> 
     ]
     assert all(each == plain[0] for each in plain)
     assert 0 <= made.learner.share < 1
-    epsilons = {epsilon_of(way.event()) for way in made.learner.ways()}
+    epsilons = {epsilon_of(release_plan.event()) for release_plan in made.learner.mechanisms()}
     assert epsilons <= {made.tree().epsilon}
 
 
@@ -203,7 +203,7 @@ def test_expected_rows_change_neither_price_nor_state(case: str) -> None:
     for rows in (1, 50_000):
         other = made.expecting({(): rows})
         assert other.signature() == made.signature()
-        assert other.learner.ways() == made.learner.ways()
+        assert other.learner.mechanisms() == made.learner.mechanisms()
         plans = [each.plan(state, batch) for each in (made, other)]
         events = [
             {name: told for name, told in plan.event.items() if name not in ("prior", "drawn")}
@@ -218,15 +218,19 @@ def test_expected_rows_change_neither_price_nor_state(case: str) -> None:
 def test_a_planned_way_is_one_of_its_ways(case: str) -> None:
     """In every state; of all quantiles."""
     made, learner = kind(case), kind(case).learner
-    ways = learner.ways()
+    mechanisms = learner.mechanisms()
     for stream in ([], *EXTREMES.values()):
-        way = learner.way(after(made, stream))
-        if way is None:
-            assert ways == ()
+        release_plan = learner.plan_release(after(made, stream))
+        if release_plan is None:
+            assert mechanisms == ()
             continue
-        mechanism = way.histograms if isinstance(way, Counted) else way.tree
-        assert ways[way.number] == mechanism
-        assert isinstance(way, Counted) or way.tree.quantiles == made.quantiles
+        mechanism = (
+            release_plan.histograms if isinstance(release_plan, CountedPlan) else release_plan.tree
+        )
+        assert mechanisms[release_plan.number] == mechanism
+        assert (
+            isinstance(release_plan, CountedPlan) or release_plan.tree.quantiles == made.quantiles
+        )
 
 
 @every
@@ -234,13 +238,13 @@ def test_quantiles_of_counts_are_in_order_in_their_intervals(case: str) -> None:
     """Whatever noise counts have, also where all of them are negative."""
     made, learner = kind(case), kind(case).learner
     for stream in EXTREMES.values():
-        way = learner.way(after(made, stream))
-        if not isinstance(way, Counted):
+        release_plan = learner.plan_release(after(made, stream))
+        if not isinstance(release_plan, CountedPlan):
             continue
-        cuts = within(made.grid, way.next_cuts(()))
+        cuts = within(made.grid, release_plan.next_cuts(()))
         for count in (-1000, 0, 7, 10**6):
             counted = (Histogram(cuts, (count,) * (len(cuts) + 1)),)
-            read = np.array(learner.read(way, counted).cells)
+            read = np.array(learner.read(release_plan, counted).cells)
             assert (np.diff(read, axis=0) >= 0).all()
             assert (read[:, 1] <= read[:, 0]).all()
             assert (read[:, 0] <= read[:, 2]).all()
@@ -285,14 +289,14 @@ def test_weights_are_shares_and_the_smoothed_are_in_order(case: str) -> None:
 @every
 def test_drawing_all_draws_every_quantile(case: str) -> None:
     """As an oracle is taught, whatever was learned."""
-    made, learner = kind(case), kind(case).learner.drawing_all()
+    made, learner = kind(case), kind(case).learner.without_counts()
     for stream in ([], *EXTREMES.values()):
-        way = learner.way(after(replace(made, learner=learner), stream))
-        assert way is None or isinstance(way, Drawn)
+        release_plan = learner.plan_release(after(replace(made, learner=learner), stream))
+        assert release_plan is None or isinstance(release_plan, DrawnPlan)
 
 
 def test_who_counts_infers_and_only_bought_gradients_cost() -> None:
     """Columns and prices follow from these two facts alone."""
-    inferring = {case for case in CASES if kind(case).learner.infers}
+    inferring = {case for case in CASES if kind(case).learner.counts_records}
     assert inferring == CASES.keys() - {"bought gradients", "last-release", "none"}
     assert {case for case in CASES if kind(case).learner.share} == {"bought gradients"}

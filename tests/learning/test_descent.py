@@ -34,7 +34,7 @@ def losses(descent: Descent, stream: list[tuple[FloatArray, FloatArray]]) -> Flo
     """Σ U of each release under the priors before it."""
     found = []
     for features, quantiles in stream:
-        descent = descent.learned(features, quantiles - RADIUS, quantiles + RADIUS)
+        descent = descent.updated(features, quantiles - RADIUS, quantiles + RADIUS)
         found.append(descent.last_loss)
     return np.array(found)
 
@@ -67,7 +67,7 @@ def test_effects_of_features_are_learned() -> None:
     """The priors of new batches lie where the features say."""
     descent = start()
     for features, quantiles in batches(1_000):
-        descent = descent.learned(features, quantiles - RADIUS, quantiles + RADIUS)
+        descent = descent.updated(features, quantiles - RADIUS, quantiles + RADIUS)
     new = np.array([1.0, 1.5, -1.0])
     assert descent.locations(new) == pytest.approx(EFFECTS @ new, abs=0.35)
 
@@ -80,14 +80,14 @@ def test_features_that_say_nothing_do_little_harm() -> None:
         features = np.concatenate(([1.0], random.normal(size=10)))
         off.append(np.abs(descent.locations(features) - EFFECTS[:, 0]).mean())
         found = EFFECTS[:, 0] + random.laplace(0.0, 0.1, 3)
-        descent = descent.learned(features, found - 0.1, found + 0.1)
+        descent = descent.updated(features, found - 0.1, found + 0.1)
     assert np.mean(off[200:]) < 0.35
 
 
 def test_a_release_that_shows_nothing_teaches_nothing() -> None:
     """Its interval is far wider than any prior."""
     descent = start()
-    after = descent.learned(np.ones(3), np.full(3, -1e9), np.full(3, 1e9))
+    after = descent.updated(np.ones(3), np.full(3, -1e9), np.full(3, 1e9))
     assert np.abs(after.weights - descent.weights).max() < 1e-6
     assert np.abs(after.inverse_scales - descent.inverse_scales).max() < 1e-6
 
@@ -95,7 +95,7 @@ def test_a_release_that_shows_nothing_teaches_nothing() -> None:
 def test_the_worst_level_leads_under_log_sum_exp() -> None:
     """Equation 4: the level that is farthest off takes all but the whole step."""
     quantiles = np.array([-1.0, 0.0, 40.0])
-    after = start("log-sum-exp", "coin-betting").learned(np.ones(3), quantiles - 1, quantiles + 1)
+    after = start("log-sum-exp", "coin-betting").updated(np.ones(3), quantiles - 1, quantiles + 1)
     moved = np.abs(after.weights - start().weights).max(axis=1)
     assert moved[2] > 100.0 * moved[:2].max()
 
@@ -104,7 +104,7 @@ def test_another_unit_leaves_the_priors_where_they_are() -> None:
     """Locations and scales, back in the old unit."""
     descent = start()
     for features, quantiles in batches(50):
-        descent = descent.learned(features, quantiles - RADIUS, quantiles + RADIUS)
+        descent = descent.updated(features, quantiles - RADIUS, quantiles + RADIUS)
     other, features = descent.restandardised(3.0, 0.2), np.array([1.0, -2.0, 0.5])
     assert other.locations(features) * 0.2 + 3.0 == pytest.approx(descent.locations(features))
     assert other.scales * 0.2 == pytest.approx(descent.scales)
@@ -122,7 +122,7 @@ def test_a_state_survives_json(steps: StepsName) -> None:
     descent = start(steps=steps)
     stream = batches(20)
     for features, quantiles in stream[:10]:
-        descent = descent.learned(features, quantiles - RADIUS, quantiles + RADIUS)
+        descent = descent.updated(features, quantiles - RADIUS, quantiles + RADIUS)
     again = start(steps=steps).restored(json.loads(json.dumps(descent.to_json())))
     assert np.array_equal(losses(again, stream[10:]), losses(descent, stream[10:]))
     assert again.total_loss == descent.total_loss

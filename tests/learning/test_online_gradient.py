@@ -12,7 +12,7 @@ import pytest
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.learning.baselines import Fixed
 from streamdp.learning.gradient import OnlineGradient
-from streamdp.learning.learner import Counted, Drawn
+from streamdp.learning.learner import CountedPlan, DrawnPlan
 from streamdp.learning.mixture import cuts
 from streamdp.learning.mixture.mixture import BayesianMixture
 from streamdp.priors.families import Cauchy
@@ -65,17 +65,17 @@ def test_cuts_lie_at_the_quantiles_of_the_learned_priors() -> None:
     batches = [batch(random.normal(3.0, 1.0, 500)) for _ in range(30)]
     made = gradient(epsilon=Fraction(2))
     _, state = run(made, batches)
-    way = made.plan(state, BATCH).mechanism.way
-    assert isinstance(way, Counted)
-    (learned,) = way.planned.memory.believers
+    release_plan = made.plan(state, BATCH).mechanism.release_plan
+    assert isinstance(release_plan, CountedPlan)
+    (learned,) = release_plan.basis.memory.predictors
     truth = 300.0 + 100.0 * np.array([-1.28, -0.84, -0.52, -0.25, 0.0, 0.25, 0.52, 0.84, 1.28])
-    inputs = way.planned.around.inputs
-    assert learned.places(inputs) == pytest.approx(truth, abs=35.0)
+    inputs = release_plan.basis.facts.inputs
+    assert learned.quantiles(inputs) == pytest.approx(truth, abs=35.0)
     seen = made.learner.linear_priors(state)
     assert seen is not None
-    assert seen.effects @ inputs * 100.0 == pytest.approx(learned.places(inputs))
-    assert seen.scales * 100.0 == pytest.approx(learned.descent.scales * learned.unit.width)
-    assert np.array(way.next_cuts(()))[2:7] == pytest.approx(truth[2:7], abs=60.0)
+    assert seen.effects @ inputs * 100.0 == pytest.approx(learned.quantiles(inputs))
+    assert seen.scales * 100.0 == pytest.approx(learned.descent.scales * learned.unit.half_width)
+    assert np.array(release_plan.next_cuts(()))[2:7] == pytest.approx(truth[2:7], abs=60.0)
 
 
 def test_a_single_quantile_is_drawn_from_the_learned_prior() -> None:
@@ -85,7 +85,7 @@ def test_a_single_quantile_is_drawn_from_the_learned_prior() -> None:
     made = gradient(targets=(Fraction(1, 2),), epsilon=Fraction(1, 10))
     rows, state = run(made, batches)
     assert all_errors(made, rows, batches)[15:].mean() < 0.08
-    assert isinstance(made.plan(state, BATCH).mechanism.way, Drawn)
+    assert isinstance(made.plan(state, BATCH).mechanism.release_plan, DrawnPlan)
 
 
 def test_a_state_survives_json_and_tells_its_losses() -> None:

@@ -77,8 +77,8 @@ def test_wrong_public_rows_are_forgotten() -> None:
 def drawing(public: np.ndarray | None) -> BayesianMixture:
     """Draws every quantile by the binary tree, with public rows or without."""
     if public is None:
-        return UNTAUGHT.drawing_all()
-    learner = taught(public).drawing_all()
+        return UNTAUGHT.without_counts()
+    learner = taught(public).without_counts()
     return replace(learner, public=learner.first[1].robust)
 
 

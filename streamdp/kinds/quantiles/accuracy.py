@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamdp.learning.learner import Counted
+from streamdp.learning.learner import CountedPlan
 from streamdp.mechanisms.quantile_tree.planning import accuracy
 from streamdp.mechanisms.quantile_tree.planning.accuracy import STANDARD, Believed
 from streamdp.mechanisms.quantile_tree.planning.bound import of_first_releases
@@ -46,7 +46,7 @@ class RankError:
         row: dict[str, float | None] = {"rank_error_95": rank}
         if kind.believed_batch not in NOWHERE:
             row["value_error_95"] = value_error(kind, rank)
-        if not isinstance(kind.learner.way(kind.init()), Counted):
+        if not isinstance(kind.learner.plan_release(kind.init()), CountedPlan):
             row["rank_error_bound_95"], row["prior_loss_nats"] = _bound(_first_release(kind, None))
         return row
 
@@ -131,7 +131,7 @@ class FirstRelease:
 
 
 def _first_release(kind: Quantiles, epsilon: Fraction | None) -> FirstRelease:
-    tree, prior = kind.first_way() if epsilon is None else _first_way_at(kind, epsilon)
+    tree, prior = kind.first_plan() if epsilon is None else _first_plan_at(kind, epsilon)
     described = json.dumps(prior.describe(), sort_keys=True)
     return FirstRelease(tree, prior, described, kind.expected_rows or 1, kind.believed_batch)
 
@@ -153,9 +153,9 @@ def _bound(first: FirstRelease) -> tuple[float, float]:
     return round(error, 4), round(loss, 2)
 
 
-def _first_way_at(kind: Quantiles, epsilon: Fraction) -> tuple[QuantileTree, JointPrior]:
+def _first_plan_at(kind: Quantiles, epsilon: Fraction) -> tuple[QuantileTree, JointPrior]:
     """How a first release is drawn at another epsilon, where a public table may choose the form."""
-    tree, prior = kind.first_way()
+    tree, prior = kind.first_plan()
     share, count = epsilon * (1 - kind.learner.share), len(kind.quantiles)
     now, then = (choose_tree(count, each, kind.expected_rows) for each in (tree.epsilon, share))
     chosen = tree == now.tree(tree.quantiles, tree.epsilon, tree.grid, tree.relation)

@@ -14,7 +14,14 @@ from streamdp.kinds.quantiles.error_bars.intervals import LEVEL
 from streamdp.kinds.quantiles.measurements import measured, replayed
 from streamdp.kinds.quantiles.rows import counted_rows, drawn_rows, smoothed_columns
 from streamdp.learning.features import Feature, calendar
-from streamdp.learning.learner import Counted, Drawn, Features, Learner, Observation, Way
+from streamdp.learning.learner import (
+    CountedPlan,
+    DrawnPlan,
+    Features,
+    Learner,
+    Observation,
+    ReleasePlan,
+)
 from streamdp.mechanisms.histograms import Histograms
 from streamdp.mechanisms.quantile_tree.exponential import Restriction
 from streamdp.mechanisms.quantile_tree.noisy_gradient import NoisyGradient
@@ -47,14 +54,14 @@ class QuantilePlan:
     """Input of `draw`, fixed before data is touched.
 
     Args:
-        way: How the batch is released.
-        planned: Whether the learner planned that.
+        release_plan: How the batch is released.
+        by_learner: Whether the learner planned that.
         features: Public numbers of the batch.
         gradient: Bought beside it.
     """
 
-    way: Way
-    planned: bool
+    release_plan: ReleasePlan
+    by_learner: bool
     features: Features
     gradient: NoisyGradient | None
 
@@ -118,7 +125,7 @@ class Quantiles:
         """Columns of a row: quantile, value and its interval, smoothed value and its interval."""
         unit = self.unit
         columns = [Column("quantile", "number", "label"), Column("value", "number", "value", unit)]
-        if self.learner.infers:
+        if self.learner.counts_records:
             columns.append(Column("origin", "text", "origin", about="value"))
         if self.expected_rows is not None:
             columns += [
@@ -143,7 +150,7 @@ class Quantiles:
     @property
     def counts_records(self) -> bool:
         """Whether counts show how many records a batch has; exchanged records do not change it."""
-        counted = any(isinstance(each, Histograms) for each in self.learner.ways())
+        counted = any(isinstance(each, Histograms) for each in self.learner.mechanisms())
         return counted and self.relation == "add-remove"
 
     def expecting(self, rows: Rows) -> Quantiles:
@@ -151,7 +158,7 @@ class Quantiles:
         count = rows.get(())
         if count is None:
             return self
-        return replace(self, expected_rows=count, learner=self.learner.expecting(count))
+        return replace(self, expected_rows=count, learner=self.learner.for_batch_size(count))
 
     def signature(self) -> Json:
         """Question, targets and learner: a state learned for others would mislead."""
@@ -187,32 +194,32 @@ class Quantiles:
         min(k, groups) groups at most: together they cost it the share of k times epsilon, once.
         """
         features = self.features(batch) if self.features else ()
-        planned = self.learner.way(state, features, calendar(batch))
-        way = planned or Drawn(0, None, self.tree(), self.believed(state, features))
+        planned = self.learner.plan_release(state, features, calendar(batch))
+        release_plan = planned or DrawnPlan(0, None, self.tree(), self.believed(state, features))
         event = self._event(planned) | {
             "column": self.column,
             "resolution": str(self.grid.resolution),
             "cells": [self.grid.lower, self.grid.upper],
-            "prior": _digest(way),
+            "prior": _digest(release_plan),
         }
         gradient = self._gradient(state, features)
-        mechanism = QuantilePlan(way, planned is not None, features, gradient)
+        mechanism = QuantilePlan(release_plan, planned is not None, features, gradient)
         return Plan(self.query(), event, mechanism, gradient and gradient.event())
 
-    def _event(self, way: Way | None) -> Json:
+    def _event(self, release_plan: ReleasePlan | None) -> Json:
         """Return the event of one record: the worst of all release plans.
 
-        All ways cost the same epsilon but not the same rho: were the one taken booked, a sum of
-        rho would depend on releases, and would bound no adversary who can steer them.
+        All plans cost the same epsilon but not the same rho: charging the plan that is taken would
+        make the total rho depend on releases, and bound no adversary who can steer them.
         """
-        ways = self.learner.ways()
-        whole = _event_of(ways[0] if way else self.tree())
-        if way is None or len(ways) == 1:
+        mechanisms = self.learner.mechanisms()
+        whole = _event_of(mechanisms[0] if release_plan else self.tree())
+        if release_plan is None or len(mechanisms) == 1:
             return whole
-        events = [_event_of(each) for each in ways]
+        events = [_event_of(each) for each in mechanisms]
         about = {name: whole[name] for name in ("quantiles", "relation")}
         about["mechanism"] = " or ".join(dict.fromkeys(each["mechanism"] for each in events))
-        return choice(events, **about, drawn=way.number)
+        return choice(events, **about, drawn=release_plan.number)
 
     def _gradient(self, state: Json, features: Features) -> NoisyGradient | None:
         """Noisy gradient of this part of the batch, for the learner."""
@@ -223,33 +230,33 @@ class Quantiles:
         turned = min(self.unit_rows, self.groups)
         return NoisyGradient(epsilon, self.quantiles, self.grid, slope, turned)
 
-    def first_way(self) -> tuple[QuantileTree, JointPrior]:
+    def first_plan(self) -> tuple[QuantileTree, JointPrior]:
         """How a first release is drawn."""
-        way = self.learner.way(self.init())
-        if isinstance(way, Drawn):
-            return way.tree, way.prior
+        release_plan = self.learner.plan_release(self.init())
+        if isinstance(release_plan, DrawnPlan):
+            return release_plan.tree, release_plan.prior
         return self.tree(), self.believed(self.init())
 
     def told(self, plan: Plan, shown: tuple[Any, ...]) -> Plan:
         """Plan the same batch again, given what its other groups have released.
 
-        Privacy: the question, and the event up to its prior, are those of `plan`: all ways that the
-        learner may release in cost one epsilon, and are booked as the worst of them.
+        Privacy: the question, and the event up to its prior, are those of `plan`: all release
+        plans cost one epsilon, and are booked as the worst of them.
         """
         mechanism: QuantilePlan = plan.mechanism
-        if not mechanism.planned or not shown:
+        if not mechanism.by_learner or not shown:
             return plan
-        way = self.learner.told(mechanism.way, shown)
-        return replace(plan, mechanism=replace(mechanism, way=way))
+        release_plan = self.learner.with_other_groups(mechanism.release_plan, shown)
+        return replace(plan, mechanism=replace(mechanism, release_plan=release_plan))
 
     def shown(self, plan: Plan, outcome: Outcome) -> tuple[Any, ...]:
         """Evidence of a release for other groups of the same batch, from what was released alone.
 
         Without expected rows nobody knows how noisy it is: there is none.
         """
-        if not plan.mechanism.planned or self.expected_rows is None:
+        if not plan.mechanism.by_learner or self.expected_rows is None:
             return ()
-        return self.learner.shown(_observation(plan.mechanism, outcome))
+        return self.learner.evidence_for_groups(_observation(plan.mechanism, outcome))
 
     def draw(self, plan: Plan, statistic: CellCounts, entropy: Entropy) -> Outcome:
         """One row a quantile; with expected rows, each says where the true quantile lies.
@@ -260,13 +267,13 @@ class Quantiles:
         public facts.
         """
         mechanism: QuantilePlan = plan.mechanism
-        way, gradient = mechanism.way, mechanism.gradient
-        if isinstance(way, Counted):
-            counted = way.histograms.draw(statistic, way.next_cuts, entropy)
-            return Outcome(counted_rows(self, way, counted), counted)
-        cells = way.tree.draw(statistic, way.prior, entropy)
+        release_plan, gradient = mechanism.release_plan, mechanism.gradient
+        if isinstance(release_plan, CountedPlan):
+            counted = release_plan.histograms.draw(statistic, release_plan.next_cuts, entropy)
+            return Outcome(counted_rows(self, release_plan, counted), counted)
+        cells = release_plan.tree.draw(statistic, release_plan.prior, entropy)
         return Outcome(
-            drawn_rows(self, way, cells),
+            drawn_rows(self, release_plan, cells),
             None if gradient is None else gradient.draw(statistic, entropy),
         )
 
@@ -318,15 +325,19 @@ class Quantiles:
 def _observation(mechanism: QuantilePlan, outcome: Outcome) -> Observation:
     """A release, as the learner is told of it."""
     values = tuple(float(row["value"] or 0) for row in outcome.rows)
-    way = mechanism.way if mechanism.planned else None
-    if isinstance(way, Counted):
-        return Observation(values, mechanism.features, way, counted=outcome.auxiliary)
-    return Observation(values, mechanism.features, way, outcome.auxiliary)
+    release_plan = mechanism.release_plan if mechanism.by_learner else None
+    if isinstance(release_plan, CountedPlan):
+        return Observation(values, mechanism.features, release_plan, counted=outcome.auxiliary)
+    return Observation(values, mechanism.features, release_plan, outcome.auxiliary)
 
 
-def _digest(way: Way) -> str:
+def _digest(release_plan: ReleasePlan) -> str:
     """Digest of what a release follows from besides its records: its prior, or its first cuts."""
-    said = way.prior.describe() if isinstance(way, Drawn) else {"cuts": list(way.next_cuts(()))}
+    said = (
+        release_plan.prior.describe()
+        if isinstance(release_plan, DrawnPlan)
+        else {"cuts": list(release_plan.next_cuts(()))}
+    )
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from streamdp.kinds.quantiles.bands import band
 from streamdp.kinds.quantiles.section import PLENTY
-from streamdp.learning.account import best_fixed, held, middles
+from streamdp.learning.account import best_fixed, components, middles
 from streamdp.learning.features import NUMBERS, calendar, calendar_names, clock
-from streamdp.learning.learner import Counted, Drawn, Way
-from streamdp.learning.mixture.mixture import BayesianMixture, Planned
+from streamdp.learning.learner import CountedPlan, DrawnPlan, ReleasePlan
+from streamdp.learning.mixture.mixture import BayesianMixture, PlanBasis
 from streamdp.types import Batch, FloatArray, History, Json, Lesson, Prior, Row, Step
 
 if TYPE_CHECKING:
@@ -47,45 +47,45 @@ DIGITS = 4
 
 def lessons(kind: Quantiles, history: History) -> Iterator[Lesson]:
     """Return what past releases taught a release of quantiles, and what follows for a batch."""
-    way = _way(kind, history.state, history.batch)
-    planned = way.planned if isinstance(kind.learner, BayesianMixture) else None
-    yield _plan(kind, history, way)
-    if planned is not None:
-        yield _beliefs(kind, planned)
-        if isinstance(way, Counted):
-            yield _cuts(kind, planned, way)
-    yield _before(kind, history, way)
-    if planned is not None:
-        yield from _numbers(kind, history.batch, planned)
+    release_plan = _release_plan(kind, history.state, history.batch)
+    basis = release_plan.basis if isinstance(kind.learner, BayesianMixture) else None
+    yield _plan(kind, history, release_plan)
+    if basis is not None:
+        yield _beliefs(kind, basis)
+        if isinstance(release_plan, CountedPlan):
+            yield _cuts(kind, basis, release_plan)
+    yield _before(kind, history, release_plan)
+    if basis is not None:
+        yield from _numbers(kind, history.batch, basis)
     yield _weights(kind, history)
-    yield _priors(kind, history, way)
+    yield _priors(kind, history, release_plan)
     yield _losses(kind, history)
 
 
-def _way(kind: Quantiles, state: Json, batch: Batch) -> Way:
-    way: Way = kind.plan(state, batch).mechanism.way
-    return way
+def _release_plan(kind: Quantiles, state: Json, batch: Batch) -> ReleasePlan:
+    release_plan: ReleasePlan = kind.plan(state, batch).mechanism.release_plan
+    return release_plan
 
 
-def _plan(kind: Quantiles, history: History, way: Way) -> Lesson:
+def _plan(kind: Quantiles, history: History, release_plan: ReleasePlan) -> Lesson:
     """How the batch is released, and why."""
     about = kind.learner.describe()
     facts: dict[str, Json] = {"batch": clock(history.batch) or history.batch.key}
     facts["column"] = "an expression" if kind.expression else kind.column
     facts["learner"] = _LEARNERS.get(about["learner"], about["learner"])
-    if isinstance(way, Drawn):
+    if isinstance(release_plan, DrawnPlan):
         facts["how"] = "quantiles are drawn under their priors"
         counts = bool(getattr(kind.learner, "histograms", ()))
         facts["why"] = "nothing was released before" if counts else _why_drawn(kind)
     else:
-        stages = len(way.histograms.shares)
+        stages = len(release_plan.histograms.shares)
         again = f"{stages - 1} more time{'s' if stages > 2 else ''}"
         more = "" if stages == 1 else f", then {again} where the counts so far put the same shares"
         facts["how"] = f"records are counted between the cuts below{more}"
         facts["why"] = "of the ways to count, this one is foretold to err least"
     rows: list[Row] = [{"fact": name, "value": value} for name, value in facts.items()]
     fixed = "Fixed before its data are touched, from earlier releases and public facts alone."
-    if isinstance(way, Counted):
+    if isinstance(release_plan, CountedPlan):
         fixed += (
             " The batch is asked for the numbers of its records between neighbouring cuts, to which"
             " noise is added; the quantiles follow from these, best where cuts are near them."
@@ -107,14 +107,14 @@ def _why_drawn(kind: Quantiles) -> str:
     return "with its mechanism, prior.measure and price every quantile is drawn"
 
 
-def _beliefs(kind: Quantiles, planned: Planned) -> Lesson:
+def _beliefs(kind: Quantiles, basis: PlanBasis) -> Lesson:
     """Weights of beliefs, and where each puts the quantiles."""
     shown = _few(len(kind.quantiles))
     targets = np.array([float(kind.quantiles[each]) for each in shown])
     rows: list[Row] = []
-    for name, each in held(planned, targets).items():
+    for name, each in components(basis, targets).items():
         row: dict[str, Json] = {"belief": name, "weight": round(each.weight, 3)}
-        row |= _at(kind, targets, each.places)
+        row |= _at(kind, targets, each.quantiles)
         rows.append(row | {"meaning": MEANINGS.get(name, name)})
     return Lesson(
         "What is believed of this batch",
@@ -125,18 +125,20 @@ def _beliefs(kind: Quantiles, planned: Planned) -> Lesson:
     )
 
 
-def _cuts(kind: Quantiles, planned: Planned, way: Counted) -> Lesson:
+def _cuts(kind: Quantiles, basis: PlanBasis, release_plan: CountedPlan) -> Lesson:
     """The first cuts, and where each belief would have cut."""
-    shares = planned_shares(kind)
-    found = held(planned, shares)
+    shares = cut_levels(kind)
+    found = components(basis, shares)
     heaviest = list(found)[:4]
     weighs = f"{found[heaviest[0]].weight:.0%}"
     most = f"The heaviest, at {weighs}, is {heaviest[0]}: {MEANINGS.get(heaviest[0], '')}."
     rows: list[Row] = []
-    for number, (share, cell) in enumerate(zip(shares.tolist(), way.next_cuts(()), strict=True)):
+    for number, (share, cell) in enumerate(
+        zip(shares.tolist(), release_plan.next_cuts(()), strict=True)
+    ):
         row: dict[str, Json] = {"share below": round(share, 4), "cut at": kind.grid.value(cell)}
         for name in heaviest:
-            place = kind.grid.value(round(float(found[name].places[number])))
+            place = kind.grid.value(round(float(found[name].quantiles[number])))
             row[f"{name} ({found[name].weight:.0%})"] = place
         rows.append(row)
     return Lesson(
@@ -147,7 +149,7 @@ def _cuts(kind: Quantiles, planned: Planned, way: Counted) -> Lesson:
     )
 
 
-def _before(kind: Quantiles, history: History, way: Way) -> Lesson:
+def _before(kind: Quantiles, history: History, release_plan: ReleasePlan) -> Lesson:
     """What the release before showed, beside what had been foretold of it and what is now."""
     title = "What the release before showed"
     about = (
@@ -158,10 +160,10 @@ def _before(kind: Quantiles, history: History, way: Way) -> Lesson:
     if not history.steps or len(history.steps[-1].rows) != len(kind.quantiles):
         return Lesson(title, about, ())
     last = history.steps[-1]
-    then = _laws(kind, _way(kind, last.before, last.batch))
+    then = _laws(kind, _release_plan(kind, last.before, last.batch))
     rows: list[Row] = []
     for quantile, row, old, new in zip(
-        kind.quantiles, last.rows, then, _laws(kind, way), strict=True
+        kind.quantiles, last.rows, then, _laws(kind, release_plan), strict=True
     ):
         middles_of = [_short(float(band(law, kind.grid, (0.5,))[0])) for law in (old, new)]
         seen = {name: row[name] for name in ("lower", "upper") if row.get(name) is not None}
@@ -173,27 +175,27 @@ def _before(kind: Quantiles, history: History, way: Way) -> Lesson:
     return Lesson(title, f"{clock(last.batch) or last.batch.key}. {about}", tuple(rows))
 
 
-def planned_shares(kind: Quantiles) -> FloatArray:
+def cut_levels(kind: Quantiles) -> FloatArray:
     """Return the shares of the records at which a batch is cut."""
     assert isinstance(kind.learner, BayesianMixture)  # noqa: S101
-    return kind.learner.shares
+    return kind.learner.cut_levels
 
 
-def _numbers(kind: Quantiles, batch: Batch, planned: Planned) -> Iterator[Lesson]:
+def _numbers(kind: Quantiles, batch: Batch, basis: PlanBasis) -> Iterator[Lesson]:
     """What public numbers of the batch do to beliefs that depend on them."""
-    inputs, names = planned.around.inputs, _input_names(kind, batch)
+    inputs, names = basis.facts.inputs, _input_names(kind, batch)
     if len(inputs) < 2:
         return
-    here, unit = middles(planned, inputs), float(kind.grid.resolution)
+    here, unit = middles(basis, inputs), float(kind.grid.resolution)
     rows: list[Row] = []
     for name, places in _places(names).items():
         without = inputs.copy()
         without[places] = 0.0
         if (without == inputs).all():
             continue
-        for belief, place in middles(planned, without).items():
+        for belief, place in middles(basis, without).items():
             moved = (here[belief].centre - place.centre) * unit
-            stretched = here[belief].width / place.width
+            stretched = here[belief].half_width / place.half_width
             if moved or stretched != 1.0:
                 row: dict[str, Json] = {
                     "number": name,
@@ -213,10 +215,10 @@ def _numbers(kind: Quantiles, batch: Batch, planned: Planned) -> Iterator[Lesson
         " column, and by what it multiplies the width.",
         tuple(rows),
     )
-    yield _weekdays(kind, batch, planned)
+    yield _weekdays(kind, batch, basis)
 
 
-def _weekdays(kind: Quantiles, batch: Batch, planned: Planned) -> Lesson:
+def _weekdays(kind: Quantiles, batch: Batch, basis: PlanBasis) -> Lesson:
     """Where beliefs would put the same batch on each weekday."""
     title = "The same batch on other weekdays"
     about = (
@@ -225,13 +227,13 @@ def _weekdays(kind: Quantiles, batch: Batch, planned: Planned) -> Lesson:
     )
     if len(calendar(batch)) != len(NUMBERS["weekday"]) or batch.start is None or batch.end is None:
         return Lesson(title, about, ())
-    named, inputs = _places(_input_names(kind, batch)), planned.around.inputs.copy()
+    named, inputs = _places(_input_names(kind, batch)), basis.facts.inputs.copy()
     rows: list[Row] = []
     for days in range(7):
         other = _later(batch, days * DAY)
         for name, number in zip(NUMBERS["weekday"], calendar(other), strict=True):
             inputs[named.get(name, [])] = number
-        places = middles(planned, inputs.copy())
+        places = middles(basis, inputs.copy())
         day = clock(other).split(" ")[0]
         medians = {name: float(kind.grid.resolution) * at.centre for name, at in places.items()}
         rows.append({"weekday": day} | {name: _short(each) for name, each in medians.items()})
@@ -281,12 +283,12 @@ def _weights(kind: Quantiles, history: History) -> Lesson:
     return Lesson(title, about, tuple(rows))
 
 
-def _priors(kind: Quantiles, history: History, way: Way) -> Lesson:
+def _priors(kind: Quantiles, history: History, release_plan: ReleasePlan) -> Lesson:
     """The prior of each quantile, and what was released."""
     rows: list[Row] = []
     known = len(history.rows) == len(kind.quantiles)
     released = [row.get("value") for row in history.rows] if known else [None] * len(kind.quantiles)
-    laws = _laws(kind, way)
+    laws = _laws(kind, release_plan)
     for quantile, law, value in zip(kind.quantiles, laws, released, strict=True):
         low, middle, high = band(law, kind.grid, (0.1, 0.5, 0.9)).tolist()
         row: dict[str, Json] = {"quantile": float(quantile), "prior, tenth": _short(low)}
@@ -345,15 +347,15 @@ def _losses(kind: Quantiles, history: History) -> Lesson:
 
 def _lost(kind: Quantiles, step: Step, values: FloatArray) -> float:
     """Surrogate loss of the priors before a release."""
-    laws = _laws(kind, _way(kind, step.before, step.batch))
+    laws = _laws(kind, _release_plan(kind, step.before, step.batch))
     return sum(_loss(kind, law, value) for law, value in zip(laws, values.tolist(), strict=True))
 
 
-def _laws(kind: Quantiles, way: Way) -> tuple[Prior, ...]:
+def _laws(kind: Quantiles, release_plan: ReleasePlan) -> tuple[Prior, ...]:
     """The prior of each quantile, were it drawn."""
-    if isinstance(way, Drawn):
-        return way.prior.robust
-    laws: tuple[Prior, ...] = kind.learner.believed(way).robust
+    if isinstance(release_plan, DrawnPlan):
+        return release_plan.prior.robust
+    laws: tuple[Prior, ...] = kind.learner.priors_of(release_plan).robust
     return laws
 
 

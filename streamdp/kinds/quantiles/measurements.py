@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from streamdp.learning.features import calendar
-from streamdp.learning.learner import Counted, Drawn, Observation, Way
+from streamdp.learning.learner import CountedPlan, DrawnPlan, Observation, ReleasePlan
 from streamdp.mechanisms.histograms import Histogram, Histograms
 from streamdp.mechanisms.noise import law_of
 from streamdp.mechanisms.quantile_tree.noisy_gradient import UNITS
@@ -39,16 +39,16 @@ def measured(kind: Quantiles, planned: Plan, outcome: Outcome) -> tuple[Measurem
     the start of that in the ledger.
     """
     plan: QuantilePlan = planned.mechanism
-    asked, way = question(kind), plan.way
-    if isinstance(way, Counted):
-        stages = zip(way.histograms.shares, outcome.auxiliary, strict=True)
+    asked, release_plan = question(kind), plan.release_plan
+    if isinstance(release_plan, CountedPlan):
+        stages = zip(release_plan.histograms.shares, outcome.auxiliary, strict=True)
         return tuple(
             Measurement(
                 MeasurementTerms(
                     "counts",
                     asked,
                     stage=stage,
-                    noise=law_of(way.histograms.noise(stage)),
+                    noise=law_of(release_plan.histograms.noise(stage)),
                     share=share,
                     relation=kind.relation,
                 ),
@@ -63,8 +63,8 @@ def measured(kind: Quantiles, planned: Plan, outcome: Outcome) -> tuple[Measurem
             asked,
             share=1 - kind.learner.share,
             relation=kind.relation,
-            targets=way.tree.quantiles,
-            mechanism=_parameters(way.tree),
+            targets=release_plan.tree.quantiles,
+            mechanism=_parameters(release_plan.tree),
         ),
         tuple(_cell(float(row["value"] or 0), kind.grid) for row in outcome.rows),
         given={"prior": planned.event["prior"][:DIGEST]},
@@ -115,36 +115,41 @@ def replayed(
     if not found:
         return None, ()
     features = kind.features(batch) if kind.features else ()
-    planned = kind.learner.way(state, features, calendar(batch))
+    planned = kind.learner.plan_release(state, features, calendar(batch))
     if planned is not None and shown:
-        planned = kind.learner.told(planned, shown)
+        planned = kind.learner.with_other_groups(planned, shown)
     seen = _seen(kind, planned, features, found)
     if seen is None:
         return None, ()
     evidence: tuple[Any, ...] = ()
     if planned is not None and kind.expected_rows is not None:
-        evidence = kind.learner.shown(seen)
+        evidence = kind.learner.evidence_for_groups(seen)
     return kind.learner.observe(state, seen), evidence
 
 
 def _seen(
-    kind: Quantiles, planned: Way | None, features: tuple[float, ...], found: list[Measurement]
+    kind: Quantiles,
+    planned: ReleasePlan | None,
+    features: tuple[float, ...],
+    found: list[Measurement],
 ) -> Observation | None:
     """Rebuild the learner's observation from measurements; None if they do not fit it."""
     form = found[0].terms.form
     if form == "counts" and planned is not None:
         stages = tuple(Histogram(each.cells, each.numbers) for each in found)
-        way = Counted(planned.number, planned.planned, _histograms(kind, found), lambda _: ())
-        read = kind.learner.read(way, stages)
+        release_plan = CountedPlan(
+            planned.number, planned.basis, _histograms(kind, found), lambda _: ()
+        )
+        read = kind.learner.read(release_plan, stages)
         values = tuple(kind.grid.value(value) for value, _, _ in read.cells)
-        return Observation(values, features, way, counted=stages)
+        return Observation(values, features, release_plan, counted=stages)
     terms = found[0].terms
     if form != "values" or (planned is None and terms.targets != kind.quantiles):
         return None
     values = tuple(kind.grid.value(cell) for cell in found[0].cells)
     if planned is not None:
         tree = _tree(kind, terms)
-        drawn = Drawn(0, planned.planned, tree, kind.learner.believed(planned))
+        drawn = DrawnPlan(0, planned.basis, tree, kind.learner.priors_of(planned))
         return Observation(values, features, drawn)
     if not kind.learner.share:
         return Observation(values, features)

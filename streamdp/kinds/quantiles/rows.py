@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamdp.kinds.quantiles.error_bars.intervals import intervals, is_noisy
-from streamdp.learning.learner import Counted, Drawn, Observation, Reading, Smoothed
+from streamdp.learning.learner import CountedPlan, DrawnPlan, Observation, Reading, Smoothed
 from streamdp.mechanisms.histograms import Histogram
 from streamdp.types import HARDLY_ANY, Row
 
@@ -13,22 +13,28 @@ if TYPE_CHECKING:
     from streamdp.kinds.quantiles.kind import Quantiles
 
 
-def drawn_rows(kind: Quantiles, way: Drawn, cells: tuple[int, ...]) -> tuple[Row, ...]:
+def drawn_rows(kind: Quantiles, release_plan: DrawnPlan, cells: tuple[int, ...]) -> tuple[Row, ...]:
     """Rows of drawn quantiles, from their cells and public facts alone."""
     values = tuple(kind.grid.value(cell) for cell in cells)
     ends: list[Row] = [{} for _ in cells]
     if kind.expected_rows is not None:
-        seen = Observation(values, way=way)
+        seen = Observation(values, release_plan=release_plan)
         about = kind.expected_rows, values, kind.believed_batch
-        past = (kind.learner.width_of_rank(seen), kind.learner.reach(seen)) if way.planned else ()
-        found = intervals(way.tree, way.prior, *about, *past)
+        past = (
+            (kind.learner.width_of_rank(seen), kind.learner.reach(seen))
+            if release_plan.basis
+            else ()
+        )
+        found = intervals(release_plan.tree, release_plan.prior, *about, *past)
         ends = [{"lower": each.lower, "upper": each.upper} for each in found]
     return _rows(kind, values, "measured", ends)
 
 
-def counted_rows(kind: Quantiles, way: Counted, counted: tuple[Histogram, ...]) -> tuple[Row, ...]:
+def counted_rows(
+    kind: Quantiles, release_plan: CountedPlan, counted: tuple[Histogram, ...]
+) -> tuple[Row, ...]:
     """Rows of quantiles that follow from noisy counts, and from public facts alone."""
-    read = kind.learner.read(way, counted)
+    read = kind.learner.read(release_plan, counted)
     values = tuple(kind.grid.value(value) for value, _, _ in read.cells)
     ends: list[Row] = [{} for _ in read.cells]
     if kind.expected_rows is not None:
@@ -44,7 +50,7 @@ def _rows(
     ends: list[Row],
     read: Reading | None = None,
 ) -> tuple[Row, ...]:
-    said: Row = {"origin": origin} if kind.learner.infers else {}
+    said: Row = {"origin": origin} if kind.learner.counts_records else {}
     return tuple(
         {"quantile": float(quantile), "value": value, **said, **each, **_about_all(kind, read)}
         for quantile, value, each in zip(kind.quantiles, values, ends, strict=True)
@@ -90,4 +96,4 @@ def _follows_the_prior(kind: Quantiles) -> bool:
     """Whether a single quantile is drawn with so much noise that past draws do not show it."""
     if len(kind.quantiles) > 1 or kind.expected_rows is None:
         return False
-    return is_noisy(kind.first_way()[0], kind.expected_rows)
+    return is_noisy(kind.first_plan()[0], kind.expected_rows)

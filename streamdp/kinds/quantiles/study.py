@@ -13,7 +13,7 @@ from streamdp.kinds.quantiles.prior_section import Guess
 from streamdp.kinds.quantiles.section import QuantilesSection
 from streamdp.kinds.quantiles.synthetic import GUESS, NAMES, RESOLUTION, expected_rows, synthetic
 from streamdp.kinds.study import ORACLE, Step, Stream, Study, Trace
-from streamdp.learning.learner import Drawn
+from streamdp.learning.learner import DrawnPlan
 from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
 from streamdp.mechanisms.quantile_tree.planning.simulation import rank_errors
 from streamdp.types import CellCounts, FloatArray, Outcome
@@ -73,7 +73,7 @@ class QuantilesStudy(Study):
 
     def taught(self, kind: Quantiles) -> Quantiles:
         """Return the kind that draws every quantile: true values are read as draws."""
-        return replace(kind, learner=kind.learner.drawing_all())
+        return replace(kind, learner=kind.learner.without_counts())
 
     def truth(self, kind: Quantiles, statistic: CellCounts) -> Outcome:
         """The quantiles of the records."""
@@ -100,9 +100,9 @@ class QuantilesStudy(Study):
             empty = bool(np.isnan(step.errors).any())
             values = [np.nan if empty else step.truth.rows[j]["value"] for j in targets]
             truth.append(values)
-            way, features = step.plan.mechanism.way, step.plan.mechanism.features
-            drawn = isinstance(way, Drawn)
-            priors = (way.prior if drawn else kind.believed(step.state, features)).robust
+            release_plan, features = step.plan.mechanism.release_plan, step.plan.mechanism.features
+            drawn = isinstance(release_plan, DrawnPlan)
+            priors = (release_plan.prior if drawn else kind.believed(step.state, features)).robust
             bands.append([band(priors[j], kind.grid) for j in targets])
             weights.append(kind.learner.weights(step.state))
         last_first = reversed(weights)

@@ -39,7 +39,7 @@ PLACES = 160
 HARDLY = 1e-5
 """Weight of a curve that decides no place."""
 
-LEVELLED = 0.1
+BASE_WEIGHT = 0.1
 """Weight of the predictive cdf in the cdf that a release warps, so that it is nowhere flat: a curve
 alone may be flat where the records turn out to lie."""
 
@@ -53,7 +53,7 @@ EXPLAINED = 0.7
 """Weight of learned curves from which on those about the guess say nothing of a batch."""
 
 _TAIL = 0.05 * 2.0 ** -np.arange(1.0, 14.0)
-ALL_OVER = np.unique(np.concatenate((LEVELS[1:-1], _TAIL, 1.0 - _TAIL)))
+TAIL_LEVELS = np.unique(np.concatenate((LEVELS[1:-1], _TAIL, 1.0 - _TAIL)))
 """Levels at which tails are tabulated. They are fixed: interpolation between others would widen the
 tails with every release."""
 
@@ -80,7 +80,7 @@ class Belief:
         grid: Public cells.
         groups: Curves by name, those about the guess last.
         weights: Of all curves, in the order of the groups; they sum to one. Shape (i,).
-        sizes: Weights of `SIZES`; they sum to one.
+        size_weights: Weights of `SIZES`; they sum to one.
         records: How many there may be.
         releases: How many there were.
     """
@@ -88,7 +88,7 @@ class Belief:
     grid: Grid
     groups: Mapping[str, Curves]
     weights: FloatArray
-    sizes: FloatArray
+    size_weights: FloatArray
     records: Records
     releases: int
 
@@ -96,20 +96,20 @@ class Belief:
     def marginal(self) -> Distribution:
         """Distribution of a record of the batch."""
         at = self._support(self.weights, np.empty(0))
-        return Distribution.about(at, self.weights @ self.shares(at))
+        return Distribution.about(at, self.weights @ self.cdf(at))
 
     @property
-    def learned(self) -> int:
+    def learned_count(self) -> int:
         """Number of learned curves; those about the guess follow."""
         return len(self.weights) - len(self.groups[BROAD].moves)
 
-    def shares(self, cells: FloatArray, kept: BoolArray | None = None) -> FloatArray:
+    def cdf(self, cells: FloatArray, kept: BoolArray | None = None) -> FloatArray:
         """Shares of the records at or below some cells, by curve; shape (i, c)."""
-        return np.concatenate([group.shares(cells) for group in self._groups(kept)])
+        return np.concatenate([group.cdf(cells) for group in self._groups(kept)])
 
-    def places(self, shares: FloatArray, kept: BoolArray | None = None) -> FloatArray:
+    def quantiles(self, shares: FloatArray, kept: BoolArray | None = None) -> FloatArray:
         """Where each curve reaches some shares, shape (i, s)."""
-        return np.concatenate([group.places(shares) for group in self._groups(kept)])
+        return np.concatenate([group.quantiles(shares) for group in self._groups(kept)])
 
     def centres(self, targets: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the location and scale of a Laplace prior of each quantile; each (m,).
@@ -120,21 +120,21 @@ class Belief:
         """
         weights = self.explained(self.weights[:, None])[:, 0]
         kept = weights > HARDLY
-        places, of = self.places(targets, kept), weights[kept]
+        places, of = self.quantiles(targets, kept), weights[kept]
         low, middle, high = (_reached(places, of, level) for level in (TENTH, 0.5, 1.0 - TENTH))
-        off, taught = np.abs(places - middle), of * (np.flatnonzero(kept) < self.learned)
+        off, taught = np.abs(places - middle), of * (np.flatnonzero(kept) < self.learned_count)
         mean = taught @ off / max(float(taught.sum()), TINY)
         return middle, np.maximum((high - low) / LAPLACE_TENTHS, mean)
 
-    def after(self, evidence: Evidence) -> After:
+    def after(self, evidence: Evidence) -> Update:
         """The belief after a release."""
-        predicted = self.shares(evidence.cells)
-        off, marginal = evidence.shares - predicted, self.marginal
+        predicted = self.cdf(evidence.cells)
+        off, marginal = evidence.y - predicted, self.marginal
         noise = evidence.noise + TINY * np.eye(len(evidence.cells))
-        sizes = VARIANCES + evidence.fewer
+        g_variances = VARIANCES + evidence.extra_sampling_variance
         for _ in range(ROUNDS):
-            there = marginal.share(evidence.cells)
-            among = sizes * bridge(there, there)
+            there = marginal.cdf(evidence.cells)
+            among = g_variances * bridge(there, there)
             inverse = np.asarray(np.linalg.inv(among + noise))
             weights = self.weighed(off, inverse)
             told = self.explained(weights)
@@ -145,18 +145,18 @@ class Belief:
             at = self._support(of_curve, evidence.cells)
             of, before = likely.sum(axis=1), likely.sum(axis=1) @ predicted[kept]
             known = before + np.einsum("kcd,kd->c", among, pulled)
-            curve = (1.0 - LEVELLED) * before + LEVELLED * there
-            shares = (1.0 - LEVELLED) * (of @ self.shares(at, kept))
-            mean = _through(shares + LEVELLED * marginal.share(at), curve, known)
+            curve = (1.0 - BASE_WEIGHT) * before + BASE_WEIGHT * there
+            shares = (1.0 - BASE_WEIGHT) * (of @ self.cdf(at, kept))
+            mean = _through(shares + BASE_WEIGHT * marginal.cdf(at), curve, known)
             marginal = Distribution.about(at, mean)
-        found = Known(at, mean)
-        if not kept[self.learned :].any():
+        found = PosteriorMean(at, mean)
+        if not kept[self.learned_count :].any():
             found = self._beyond(found, evidence.cells, of, kept)
-        return After(self, evidence, found, weights.sum(axis=1), weights.sum(axis=0))
+        return Update(self, evidence, found, weights.sum(axis=1), weights.sum(axis=0))
 
     def _beyond(
-        self, known: Known, cells: FloatArray, weights: FloatArray, kept: BoolArray
-    ) -> Known:
+        self, known: PosteriorMean, cells: FloatArray, weights: FloatArray, kept: BoolArray
+    ) -> PosteriorMean:
         """Replace the tails of the posterior mean, which no count covers, by the median curve's.
 
         The mean over curves is wider than most of them, and would widen with every release that is
@@ -174,21 +174,21 @@ class Belief:
         on_grid = cells.clip(known.cells[0], known.cells[-1])
         first, last = float(on_grid.min()), float(on_grid.max())
         inner = (known.cells >= first) & (known.cells <= last)
-        low, high = known.shares[inner][[0, -1]]
+        low, high = known.levels[inner][[0, -1]]
         alone = first == last
-        left = ALL_OVER[low > ALL_OVER] if alone or low < COVERED else np.empty(0)
-        right = ALL_OVER[high < ALL_OVER] if alone or high > 1.0 - COVERED else np.empty(0)
-        places = self.places(np.concatenate((left, right, [low, high])), kept)
+        left = TAIL_LEVELS[low > TAIL_LEVELS] if alone or low < COVERED else np.empty(0)
+        right = TAIL_LEVELS[high < TAIL_LEVELS] if alone or high > 1.0 - COVERED else np.empty(0)
+        places = self.quantiles(np.concatenate((left, right, [low, high])), kept)
         lengths = places[:, :-2] - np.repeat(places[:, -2:], (len(left), len(right)), axis=1)
         away = _reached(lengths, weights, 0.5)
         inner |= (known.cells < first) & (not len(left)) | (known.cells > last) & (not len(right))
         places = np.concatenate(
             (first + away[: len(left)], known.cells[inner], last + away[len(left) :])
         )
-        shares = np.concatenate((left, known.shares[inner], right))
+        shares = np.concatenate((left, known.levels[inner], right))
         places = places.clip(self.grid.lower, self.grid.upper)
         keep = np.append(np.diff(places) > 0.0, True)
-        return Known(places[keep], shares[keep])
+        return PosteriorMean(places[keep], shares[keep])
 
     def explained(self, weights: FloatArray) -> FloatArray:
         """Drop the curves about the guess where learned ones have most of the posterior weight.
@@ -199,10 +199,10 @@ class Belief:
         Args:
             weights: After a release, shape (i, k).
         """
-        if weights[: self.learned].sum() <= EXPLAINED:
+        if weights[: self.learned_count].sum() <= EXPLAINED:
             return weights
         left = weights.copy()
-        left[self.learned :] = 0.0
+        left[self.learned_count :] = 0.0
         return np.asarray(left / left.sum())
 
     def weighed(self, off: FloatArray, inverse: FloatArray) -> FloatArray:
@@ -216,14 +216,14 @@ class Belief:
             -0.5 * ((off @ inverse) * off).sum(axis=2)
             + 0.5 * np.linalg.slogdet(inverse)[1][:, None]
         )
-        logs = logs.T + np.log(np.maximum(self.weights, TINY))[:, None] + np.log(self.sizes)
+        logs = logs.T + np.log(np.maximum(self.weights, TINY))[:, None] + np.log(self.size_weights)
         weights = np.exp(logs - logs.max())
         return np.asarray(weights / weights.sum())
 
     def _support(self, weights: FloatArray, cells: FloatArray) -> FloatArray:
         """Choose about PLACES cells at which the mean cdf is tabulated, and some given ones."""
         kept = weights > HARDLY
-        flat = self.places(LEVELS, kept).clip(self.grid.lower - 1, self.grid.upper).ravel()
+        flat = self.quantiles(LEVELS, kept).clip(self.grid.lower - 1, self.grid.upper).ravel()
         order = np.argsort(flat)
         sums = np.cumsum((weights[kept, None] * PARTS).ravel()[order])
         wanted = np.linspace(0.001, 0.999, PLACES) * sums[-1]
@@ -242,44 +242,44 @@ class Belief:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Known:
+class PosteriorMean:
     """Posterior mean of a batch's cdf, tabulated.
 
     Args:
         cells: Increasing, shape (p,).
-        shares: Of the records at or below each, non-decreasing, shape (p,).
+        levels: Of the records at or below each, non-decreasing, shape (p,).
     """
 
     cells: FloatArray
-    shares: FloatArray
+    levels: FloatArray
 
     def distribution(self) -> Distribution:
         """The believed distribution."""
-        return Distribution.about(self.cells, self.shares)
+        return Distribution.about(self.cells, self.levels)
 
 
 @dataclass(frozen=True, eq=False)
-class After:
+class Update:
     """A prior updated by one release.
 
     Args:
         before: Belief before it.
         evidence: The release.
-        known: Of the batch.
+        posterior_mean: Posterior mean of the batch's cdf.
         weights: Of the curves, shape (i,).
-        sizes: Of `SIZES`.
+        size_weights: Of `SIZES`.
     """
 
     before: Belief
     evidence: Evidence
-    known: Known
+    posterior_mean: PosteriorMean
     weights: FloatArray
-    sizes: FloatArray
+    size_weights: FloatArray
 
     @cached_property
     def posterior(self) -> Posterior:
         """Posterior of the quantiles of the batch."""
-        return Posterior.of(self.before, self.evidence, self.known)
+        return Posterior.of(self.before, self.evidence, self.posterior_mean)
 
     @property
     def number(self) -> Number | None:
@@ -289,9 +289,11 @@ class After:
     @property
     def broad(self) -> float:
         """Weight of the curves about the guess: how likely nothing that was learned holds."""
-        return float(self.weights[self.before.learned :].sum())
+        return float(self.weights[self.before.learned_count :].sum())
 
-    def news(self, values: FloatArray, found: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def likelihood_moments(
+        self, values: FloatArray, found: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance of the likelihood of a release: its posterior over its prior.
 
         Prior and posterior of a quantity are taken to be normal, so the likelihood is normal too.

@@ -18,7 +18,7 @@ SHIFTS = (-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0)
 STRETCHES = (-3.0, -1.5, -0.75, -0.3, 0.0, 0.3, 0.75, 1.5, 3.0)
 """Logarithms of what it is stretched by; wider ones follow, up to the width of the grid."""
 
-TENTH = 1.28
+NORMAL_DECILE = 1.28
 """Deviations between the middle of a normal law and its last tenth."""
 
 TAIL = 0.004
@@ -36,13 +36,13 @@ def broad_curves(grid: Grid, guess: tuple[float, float]) -> Curves:
     cell = float(grid.resolution)
     shares = np.concatenate(([TAIL], np.arange(1, 40) / 40.0, [1.0 - TAIL]))
     standard = np.log(shares / (1.0 - shares)) / math.log(9.0)
-    inner = (guess[0] + TENTH * guess[1] * standard) / cell - 0.5
+    inner = (guess[0] + NORMAL_DECILE * guess[1] * standard) / cell - 0.5
     ends = 2.0 * inner[0] - inner[1], 2.0 * inner[-1] - inner[-2]
     law = Distribution(
         np.concatenate((ends[:1], inner, ends[1:])), np.concatenate(([0.0], shares, [1.0]))
     )
     span, step = float(grid.upper - grid.lower + 1), STRETCHES[-1] - STRETCHES[-2]
-    farther = np.arange(STRETCHES[-1] + step, math.log(span / law.width), step)
+    farther = np.arange(STRETCHES[-1] + step, math.log(span / law.half_width), step)
     return Curves(law, np.array(list(itertools.product(SHIFTS, (*STRETCHES, *farther)))))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamdp.learning.mixture.distribution import Distribution, Place
+from streamdp.learning.mixture.distribution import Distribution, LocationScale
 from streamdp.types import FloatArray
 
 _FAR = np.array([0.1, 0.2, 0.4, 0.8, 1.5, 3.0, 6.0])
@@ -33,23 +33,23 @@ class Curves:
     of: Distribution
     moves: FloatArray
 
-    def shares(self, cells: FloatArray) -> FloatArray:
+    def cdf(self, cells: FloatArray) -> FloatArray:
         """Shares of the records at or below some cells, by curve; shape (r, c)."""
-        centre, width = self.of.centre, self.of.width
-        shifts, stretches = self.moves[:, :1] * width, np.exp(self.moves[:, 1:])
-        return self.of.share((cells - centre - shifts) / stretches + centre)
+        centre, half_width = self.of.centre, self.of.half_width
+        shifts, stretches = self.moves[:, :1] * half_width, np.exp(self.moves[:, 1:])
+        return self.of.cdf((cells - centre - shifts) / stretches + centre)
 
-    def places(self, shares: FloatArray) -> FloatArray:
+    def quantiles(self, levels: FloatArray) -> FloatArray:
         """Where each curve reaches some shares, shape (r, s)."""
-        centre, width = self.of.centre, self.of.width
-        shifts, stretches = self.moves[:, :1] * width, np.exp(self.moves[:, 1:])
-        return np.asarray((self.of.place(shares) - centre) * stretches + centre + shifts)
+        centre, half_width = self.of.centre, self.of.half_width
+        shifts, stretches = self.moves[:, :1] * half_width, np.exp(self.moves[:, 1:])
+        return np.asarray((self.of.quantile(levels) - centre) * stretches + centre + shifts)
 
-    def away(self, place: Place) -> FloatArray:
+    def away(self, place: LocationScale) -> FloatArray:
         """Shift and stretch of each curve against some place, shape (r, 2)."""
-        centres = self.of.centre + self.moves[:, 0] * self.of.width
-        widths = np.log(self.of.width / place.width) + self.moves[:, 1]
-        return np.column_stack(((centres - place.centre) / place.width, widths))
+        centres = self.of.centre + self.moves[:, 0] * self.of.half_width
+        widths = np.log(self.of.half_width / place.half_width) + self.moves[:, 1]
+        return np.column_stack(((centres - place.centre) / place.half_width, widths))
 
 
 def first_weights() -> FloatArray:

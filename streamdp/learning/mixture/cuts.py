@@ -20,20 +20,20 @@ A count has the same noise whatever the number of bins, but the cdf at a cut is 
 variance grows with their number, while the error between cuts falls with it.
 """
 
-APART = 0.5
-"""A tail quantile q also has a cut at APART·q; in the upper tail at 1 - APART·(1 - q)."""
+OUTER = 0.5
+"""A tail quantile q also has a cut at OUTER·q; in the upper tail at 1 - OUTER·(1 - q)."""
 
 
-def cut_shares(targets: FloatArray) -> FloatArray:
+def cut_levels(targets: FloatArray) -> FloatArray:
     """Return the levels of the cuts: deciles, and two levels a quantile below .1 or above .9."""
     low, high = targets[targets < EVEN[0]], targets[targets > EVEN[-1]]
-    tails = (low, low * APART, high, 1.0 - (1.0 - high) * APART)
+    tails = (low, low * OUTER, high, 1.0 - (1.0 - high) * OUTER)
     return np.unique(np.concatenate((EVEN, *tails)))
 
 
-def cuts(believed: Distribution, shares: FloatArray) -> list[int]:
+def cuts(believed: Distribution, levels: FloatArray) -> list[int]:
     """Return the cells at which the predictive cdf is nearest to the levels."""
-    at = believed.place(shares)
+    at = believed.quantile(levels)
     below, above = np.floor(at), np.ceil(at)
-    nearer = shares - believed.share(below) < believed.share(above) - shares
+    nearer = levels - believed.cdf(below) < believed.cdf(above) - levels
     return [int(cell) for cell in np.where(nearer, below, above)]

@@ -30,16 +30,16 @@ MOST_GROWTH = 0.7
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LocationScale:
     """Where a distribution lies.
 
     Args:
         centre: Of it, in cells.
-        width: Half of what lies between its outer tenths, in cells.
+        half_width: Half of what lies between its outer tenths, in cells.
     """
 
     centre: float
-    width: float
+    half_width: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,54 +50,54 @@ class Distribution:
 
     Args:
         cells: Knots, increasing, shape (k,).
-        shares: Of the records at or below each, non-decreasing from 0 to 1, shape (k,).
+        levels: Of the records at or below each, non-decreasing from 0 to 1, shape (k,).
     """
 
     cells: FloatArray
-    shares: FloatArray
+    levels: FloatArray
 
     @classmethod
-    def about(cls, cells: FloatArray, shares: FloatArray) -> Self:
+    def about(cls, cells: FloatArray, levels: FloatArray) -> Self:
         """The distribution through some points of its function, and as far again beyond the ends.
 
         Args:
             cells: Increasing, shape (k,).
-            shares: At or below each, non-decreasing in [0, 1], shape (k,).
+            levels: At or below each, non-decreasing in [0, 1], shape (k,).
         """
         steps = np.maximum(np.diff(cells), 1.0) if len(cells) > 1 else np.ones(1)
         ends = cells[:1] - steps[0], cells[-1:] + steps[-1]
-        inner = shares * (1.0 - 2.0 * OUTSIDE) + OUTSIDE
+        inner = levels * (1.0 - 2.0 * OUTSIDE) + OUTSIDE
         return cls(np.concatenate((ends[0], cells, ends[1])), np.concatenate(([0.0], inner, [1.0])))
 
-    def share(self, cells: FloatArray) -> FloatArray:
+    def cdf(self, cells: FloatArray) -> FloatArray:
         """Shares of the records at or below some cells, same shape."""
-        return np.interp(cells, self.cells, self.shares)
+        return np.interp(cells, self.cells, self.levels)
 
-    def place(self, shares: FloatArray) -> FloatArray:
+    def quantile(self, levels: FloatArray) -> FloatArray:
         """Where the function reaches some shares, between two cells in general, same shape."""
-        return np.interp(shares, self._rising, self.cells)
+        return np.interp(levels, self._rising, self.cells)
 
-    def quantiles(self, shares: FloatArray) -> IntArray:
+    def quantile_cells(self, levels: FloatArray) -> IntArray:
         """The first cells at or below which some shares of the records lie, same shape."""
-        found = np.ceil(self.place(shares) - 1e-6).clip(self.cells[0] + 1.0, self.cells[-1])
+        found = np.ceil(self.quantile(levels) - 1e-6).clip(self.cells[0] + 1.0, self.cells[-1])
         return found.astype(np.int64)
 
     @cached_property
     def centre(self) -> float:
         """Where its middle lies."""
-        return float(self.place(np.array([0.5]))[0])
+        return float(self.quantile(np.array([0.5]))[0])
 
     @cached_property
-    def width(self) -> float:
+    def half_width(self) -> float:
         """Half of what lies between its outer tenths, a cell at least."""
-        low, high = self.place(np.array([0.1, 0.9])).tolist()
+        low, high = self.quantile(np.array([0.1, 0.9])).tolist()
         return float(max((high - low) / 2.0, 0.5))
 
-    def lies(self) -> Place:
+    def location_scale(self) -> LocationScale:
         """Return the median and half the interdecile range."""
-        return Place(self.centre, self.width)
+        return LocationScale(self.centre, self.half_width)
 
-    def moved(self, place: Place, shift: float, stretch: float) -> Distribution:
+    def moved(self, place: LocationScale, shift: float, stretch: float) -> Distribution:
         """The distribution moved by a shift and a stretch from some place.
 
         Args:
@@ -105,14 +105,14 @@ class Distribution:
             shift: In its half widths.
             stretch: Logarithm of the new width in units of it.
         """
-        scale = place.width * math.exp(stretch) / self.width
-        cells = (self.cells - self.centre) * scale + place.centre + shift * place.width
-        return Distribution(cells, self.shares)
+        scale = place.half_width * math.exp(stretch) / self.half_width
+        cells = (self.cells - self.centre) * scale + place.centre + shift * place.half_width
+        return Distribution(cells, self.levels)
 
-    def away(self, place: Place) -> tuple[float, float]:
+    def away(self, place: LocationScale) -> tuple[float, float]:
         """Shift and stretch that lead from some place to this distribution."""
-        shift = (self.centre - place.centre) / place.width
-        return shift, math.log(self.width / place.width)
+        shift = (self.centre - place.centre) / place.half_width
+        return shift, math.log(self.half_width / place.half_width)
 
     def towards(self, other: Distribution, step: float) -> Distribution:
         """Interpolate the quantile functions of two distributions, a fraction `step` of the way.
@@ -125,32 +125,34 @@ class Distribution:
             other: Another distribution.
             step: 1 for the other one.
         """
-        shares = np.union1d(self.shares, other.shares)
-        mine, others = self.place(shares), other.place(shares)
+        levels = np.union1d(self.levels, other.levels)
+        mine, others = self.quantile(levels), other.quantile(levels)
         cells = mine + step * (others - mine)
         ends = np.array([TENTH, 1.0 - TENTH])
-        between = self.place(ends) + step * (other.place(ends) - self.place(ends))
-        width = self.width + step * (other.width - self.width)
+        between = self.quantile(ends) + step * (other.quantile(ends) - self.quantile(ends))
+        half_width = self.half_width + step * (other.half_width - self.half_width)
         for tail, end, side in (
-            (shares < ends[0], between[0], -1.0),
-            (shares > ends[1], between[1], 1.0),
+            (levels < ends[0], between[0], -1.0),
+            (levels > ends[1], between[1], 1.0),
         ):
             here, there = (
-                _lengths(side * (places[tail] - each.place(ends)[int(side > 0)]), each.width)
+                _lengths(
+                    side * (places[tail] - each.quantile(ends)[int(side > 0)]), each.half_width
+                )
                 for places, each in ((mine, self), (others, other))
             )
             far = here + step * (there - here).clip(-MOST_GROWTH, MOST_GROWTH)
-            cells[tail] = end + side * width * np.expm1(far)
-        return Distribution(*_thinned(np.maximum.accumulate(cells), shares))
+            cells[tail] = end + side * half_width * np.expm1(far)
+        return Distribution(*_thinned(np.maximum.accumulate(cells), levels))
 
     @cached_property
     def _rising(self) -> FloatArray:
         """Shares that increase everywhere."""
-        return np.asarray(self.shares + TINY * np.arange(len(self.shares)))
+        return np.asarray(self.levels + TINY * np.arange(len(self.levels)))
 
     def to_json(self) -> Json:
         """Return the knots, which `from_json` reads exactly."""
-        return {"cells": packed(self.cells), "shares": packed(self.shares)}
+        return {"cells": packed(self.cells), "shares": packed(self.levels)}
 
     @classmethod
     def from_json(cls, state: Json) -> Self:
@@ -158,23 +160,23 @@ class Distribution:
         return cls(unpacked(state["cells"]), unpacked(state["shares"]))
 
 
-def _lengths(away: FloatArray, width: float) -> FloatArray:
+def _lengths(away: FloatArray, half_width: float) -> FloatArray:
     """Logarithms of distances in some unit, 0 for none."""
-    return np.asarray(np.log1p(np.maximum(away, 0.0) / width))
+    return np.asarray(np.log1p(np.maximum(away, 0.0) / half_width))
 
 
-def _thinned(cells: FloatArray, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _thinned(cells: FloatArray, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Remove the inner knots that change the cdf least until `KNOTS` are left."""
     kept = np.append(np.diff(cells) > 0.0, True)
     kept[0] = True
-    cells, shares = cells[kept], shares[kept]
+    cells, levels = cells[kept], levels[kept]
     while len(cells) > KNOTS:
-        rise = np.diff(shares) / np.maximum(np.diff(cells), 1e-9)
+        rise = np.diff(levels) / np.maximum(np.diff(cells), 1e-9)
         change = np.abs(rise[1:] - rise[:-1]) * np.diff(cells)[:-1]
-        change = np.minimum(change, np.diff(shares)[:-1] + np.diff(shares)[1:])
+        change = np.minimum(change, np.diff(levels)[:-1] + np.diff(levels)[1:])
         change[1::2] = np.inf
         gone = min(len(cells) - KNOTS, (len(change) + 1) // 2)
         left = np.ones(len(cells), dtype=bool)
         left[1 + np.argpartition(change, gone - 1)[:gone]] = False
-        cells, shares = cells[left], shares[left]
-    return cells, shares
+        cells, levels = cells[left], levels[left]
+    return cells, levels

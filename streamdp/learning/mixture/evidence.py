@@ -31,7 +31,7 @@ class Evidence:
 
     Args:
         cells: Shape (k,).
-        shares: Of the records at or below each, as far as noise lets one see; shape (k,).
+        y: Of the records at or below each, as far as noise lets one see; shape (k,).
         noise: Covariance of their errors, shape (k, k); half a record in any case, so that it has
             an inverse.
         records: Believed number of records of the batch.
@@ -40,16 +40,16 @@ class Evidence:
     """
 
     cells: FloatArray
-    shares: FloatArray
+    y: FloatArray
     noise: FloatArray
     records: float
     unit: float
     number: Number | None = None
 
     @property
-    def fewer(self) -> float:
+    def extra_sampling_variance(self) -> float:
         """Sampling variance E[1/N] beyond that of a usual batch, at least 0."""
-        return 0.0 if self.number is None else self.number.fewer
+        return 0.0 if self.number is None else self.number.extra_sampling_variance
 
     @classmethod
     def drawn(cls, tree: QuantileTree, cells: FloatArray, rows: float) -> Evidence:
@@ -92,18 +92,18 @@ class Evidence:
         ]
         number = Number.of(records, totals, variances_of_totals)
         whole = number.mean
-        cells, shares, levers, blocks = [], [], [], []
+        cells, shares, slopes, blocks = [], [], [], []
         for stage, total, of_total in zip(stages, totals, variances_of_totals, strict=True):
             part = np.arange(1, len(stage.counts)) / len(stage.counts)
             cuts, sums = np.array(stage.cuts, float), np.cumsum(stage.counts, dtype=float)[:-1]
-            seen = (sums - part * (total - whole)) / whole
+            y = (sums - part * (total - whole)) / whole
             cells.append(cuts)
-            shares.append(seen)
-            levers.append((believed.share(cuts) + seen.clip(0.0, 1.0)) / 2.0 - part)
+            shares.append(y)
+            slopes.append((believed.cdf(cuts) + y.clip(0.0, 1.0)) / 2.0 - part)
             blocks.append(bridge(part, part) * (of_total / whole**2))
-        lever = np.concatenate(levers)
-        noise = np.eye(len(lever)) / (4.0 * whole**2)
-        noise += np.outer(lever, lever) * (number.variance / whole**2)
+        a = np.concatenate(slopes)
+        noise = np.eye(len(a)) / (4.0 * whole**2)
+        noise += np.outer(a, a) * (number.variance / whole**2)
         if number.hardly_any:
             noise += NOTHING * np.eye(len(noise))
         start = 0

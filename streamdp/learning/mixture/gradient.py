@@ -13,12 +13,12 @@ import numpy as np
 
 from streamdp.learning.descent import Descent, LossName, StepsName
 from streamdp.learning.learner import LinearPriors
-from streamdp.learning.mixture.belief import After
-from streamdp.learning.mixture.distribution import Distribution, Place
+from streamdp.learning.mixture.belief import Update
+from streamdp.learning.mixture.distribution import Distribution, LocationScale
 from streamdp.learning.mixture.past import GUESSED
 from streamdp.types import FloatArray, Json
 
-UNKNOWN = Place(0.0, 1.0)
+UNKNOWN = LocationScale(0.0, 1.0)
 """Unit before any release."""
 
 GRADIENT = "gradient"
@@ -66,7 +66,7 @@ class Gradient:
 
     levels: FloatArray
     descent: Descent
-    unit: Place = UNKNOWN
+    unit: LocationScale = UNKNOWN
     began: bool = False
     away: float = 0.0
 
@@ -75,7 +75,7 @@ class Gradient:
         """Return priors of the quantiles at some levels before any release."""
         return cls(levels, Descent.start(levels, 1, loss, steps))
 
-    def believed(self, inputs: FloatArray) -> dict[str, Distribution]:
+    def predict(self, inputs: FloatArray) -> dict[str, Distribution]:
         """Return the distribution through the locations of the priors, by its name.
 
         Args:
@@ -83,21 +83,21 @@ class Gradient:
         """
         if not self.began:
             return {}
-        return {GRADIENT: _through(self.places(inputs), self.levels)}
+        return {GRADIENT: _through(self.quantiles(inputs), self.levels)}
 
-    def learned(self, inputs: FloatArray, after: After) -> Gradient:
+    def updated(self, inputs: FloatArray, after: Update) -> Gradient:
         """Return the priors after one more release.
 
         Args:
             inputs: Public numbers of the batch, a one first; shape (d,).
             after: Belief about it after the release.
         """
-        found, levels = after.known.distribution(), self.levels
-        place, where = found.lies(), found.place(levels)
-        far = abs(np.log(place.width / self.unit.width)) > np.log(FARTHEST_UNIT)
+        found, levels = after.posterior_mean.distribution(), self.levels
+        place, where = found.location_scale(), found.quantile(levels)
+        far = abs(np.log(place.half_width / self.unit.half_width)) > np.log(FARTHEST_UNIT)
         young, lost = after.before.releases < GUESSED, after.broad > LOST
-        away = where - self.places(inputs)
-        off = float(np.median(away)) / self.unit.width
+        away = where - self.quantiles(inputs)
+        off = float(np.median(away)) / self.unit.half_width
         if not self.began or far + young + lost > 1 or abs(off) > FARTHEST:
             start = self._anew(inputs).placed(inputs, _standard(where, place))
             return replace(self, descent=start, unit=place, began=True, away=0.0)
@@ -106,18 +106,18 @@ class Gradient:
         if off and abs(off - self.away) < ALIKE * abs(off):
             descent, off = priors.placed(inputs, _standard(where, self.unit)), 0.0
         else:
-            descent = priors.learned(inputs, *self._shown(after, where))
+            descent = priors.updated(inputs, *self._shown(after, where))
         if not far:
             return replace(self, descent=descent, away=off)
         shift, stretch = found.away(self.unit)
         descent = descent.restandardised(shift, float(np.exp(stretch)))
         return replace(self, descent=descent, unit=place, away=off / float(np.exp(stretch)))
 
-    def _shown(self, after: After, where: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _shown(self, after: Update, where: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Ends of the intervals of the quantiles that a release alone shows, standardised."""
         levels = self.levels
-        values = np.concatenate([each.places(levels) for each in after.before.groups.values()])
-        shown, variances = after.news(values, where)
+        values = np.concatenate([each.quantiles(levels) for each in after.before.groups.values()])
+        shown, variances = after.likelihood_moments(values, where)
         low, high = after.posterior.interval(levels, ONE_DEVIATION)
         radius = np.sqrt(variances) + WITHIN * np.maximum((high - low) / 2.0, 0.5)
         return _standard(shown - radius, self.unit), _standard(shown + radius, self.unit)
@@ -131,9 +131,9 @@ class Gradient:
         """Priors that have learned nothing."""
         return Descent.start(self.levels, len(inputs), self.descent.loss, self.descent.steps)
 
-    def places(self, inputs: FloatArray) -> FloatArray:
+    def quantiles(self, inputs: FloatArray) -> FloatArray:
         """Return the cells at which a batch is believed to reach the levels."""
-        return self.priors(inputs).locations(inputs) * self.unit.width + self.unit.centre
+        return self.priors(inputs).locations(inputs) * self.unit.half_width + self.unit.centre
 
     def in_unit(self, cell: float) -> LinearPriors:
         """Return the priors in the unit of the column.
@@ -141,7 +141,7 @@ class Gradient:
         Args:
             cell: Width of a cell in it.
         """
-        descent, unit = self.descent, self.unit.width * cell
+        descent, unit = self.descent, self.unit.half_width * cell
         effects = descent.weights * descent.scales[:, None] * unit
         effects[:, 0] += self.unit.centre * cell
         return LinearPriors(
@@ -160,21 +160,21 @@ class Gradient:
 
     def to_json(self) -> Json:
         """Return a state that `restored` reads exactly."""
-        about = {"unit": [self.unit.centre, self.unit.width], "began": self.began}
+        about = {"unit": [self.unit.centre, self.unit.half_width], "began": self.began}
         return {"descent": {**self.descent.to_json(), **about, "away": self.away}}
 
     def restored(self, state: Json) -> Gradient:
         """Return the priors of a state, with the levels and rules of these."""
         kept = state["descent"]
-        unit = Place(*map(float, kept["unit"]))
+        unit = LocationScale(*map(float, kept["unit"]))
         descent = self.descent.restored(kept)
         began, away = bool(kept["began"]), float(kept["away"])
         return replace(self, descent=descent, unit=unit, began=began, away=away)
 
 
-def _standard(cells: FloatArray, place: Place) -> FloatArray:
+def _standard(cells: FloatArray, place: LocationScale) -> FloatArray:
     """Cells as their distance from a centre, in half widths."""
-    return (cells - place.centre) / place.width
+    return (cells - place.centre) / place.half_width
 
 
 def _through(places: FloatArray, levels: FloatArray) -> Distribution:

@@ -49,7 +49,7 @@ class Regression:
         """Return the regression before any release, for so many inputs."""
         return cls(np.zeros((2, count, count)), np.zeros((2, count)))
 
-    def foretold(self, inputs: FloatArray) -> tuple[float, float]:
+    def predict(self, inputs: FloatArray) -> tuple[float, float]:
         """Shift and stretch of a batch with these inputs, a one first; shape (d,)."""
         first = np.full(len(inputs), (ERROR / FIRST_EFFECT) ** 2)
         first[0] = (ERROR / FIRST_LEVEL) ** 2
@@ -58,7 +58,7 @@ class Regression:
         shift, stretch = each.clip(-FARTHEST, FARTHEST).tolist()
         return shift, stretch
 
-    def learned(
+    def updated(
         self,
         inputs: FloatArray,
         found: tuple[float, float],

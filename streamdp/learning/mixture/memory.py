@@ -9,7 +9,7 @@ from typing import Protocol, Self
 import numpy as np
 
 from streamdp.learning.mixture.arrays import packed, unpacked
-from streamdp.learning.mixture.belief import BROAD, After, Belief
+from streamdp.learning.mixture.belief import BROAD, Belief, Update
 from streamdp.learning.mixture.broad import broad_weights
 from streamdp.learning.mixture.curves import MOVES, Curves, first_weights
 from streamdp.learning.mixture.distribution import Distribution
@@ -29,7 +29,7 @@ FORGET = 0.03
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Around:
+class BatchFacts:
     """Public facts of one batch, and what other groups of it show.
 
     Args:
@@ -45,17 +45,17 @@ class Around:
     others: Distribution | None = None
 
 
-class Believer(Protocol):
+class Predictor(Protocol):
     """Believes something of the next batch, and learns from its release."""
 
-    def believed(self, inputs: FloatArray) -> dict[str, Distribution]:
+    def predict(self, inputs: FloatArray) -> dict[str, Distribution]:
         """Return believed distributions of a batch by name; none before the first release.
 
         Args:
             inputs: Public numbers of the batch, a one first; shape (d,).
         """
 
-    def learned(self, inputs: FloatArray, after: After) -> Self:
+    def updated(self, inputs: FloatArray, after: Update) -> Self:
         """Return what is believed after one more release.
 
         Args:
@@ -79,9 +79,9 @@ class Memory:
 
     Args:
         releases: How many there were.
-        believers: What they say of the next batch.
+        predictors: What they say of the next batch.
         weights: Of curves by their names; those of one batch are normalised together.
-        sizes: Of `SIZES`.
+        size_weights: Of `SIZES`.
         records: How many a batch has.
         beside: What the distribution of other groups says of it.
         lost: Posterior probability that the stream has changed: weight of the curves about the
@@ -92,9 +92,9 @@ class Memory:
     """
 
     releases: int
-    believers: tuple[Believer, ...]
+    predictors: tuple[Predictor, ...]
     weights: Mapping[str, FloatArray]
-    sizes: FloatArray
+    size_weights: FloatArray
     records: Records
     beside: Regression
     lost: float = 0.0
@@ -102,53 +102,53 @@ class Memory:
     against: float = 0.0
 
     @classmethod
-    def start(cls, rows: int, believers: tuple[Believer, ...]) -> Self:
+    def start(cls, rows: int, predictors: tuple[Predictor, ...]) -> Self:
         """Return the memory before any release.
 
         Args:
             rows: Expected number of records of a batch.
-            believers: Of whom none has learned.
+            predictors: Of whom none has learned.
         """
-        sizes = np.full(len(SIZES), 1.0 / len(SIZES))
-        return cls(0, believers, {}, sizes, Records.expected(rows), Regression.start(1))
+        size_weights = np.full(len(SIZES), 1.0 / len(SIZES))
+        return cls(0, predictors, {}, size_weights, Records.expected(rows), Regression.start(1))
 
-    def curves(self, around: Around) -> dict[str, Curves]:
+    def curves(self, facts: BatchFacts) -> dict[str, Curves]:
         """All curves that may be those of a batch, by name."""
         moved: dict[str, Distribution] = {}
-        for believer in self.believers:
-            moved |= believer.believed(around.inputs)
-        if around.others is not None:
-            away = self.beside.foretold(np.ones(1))
-            moved[OTHERS] = around.others.moved(around.others.lies(), *away)
+        for predictor in self.predictors:
+            moved |= predictor.predict(facts.inputs)
+        if facts.others is not None:
+            away = self.beside.predict(np.ones(1))
+            moved[OTHERS] = facts.others.moved(facts.others.location_scale(), *away)
         found = {name: Curves(each, MOVES) for name, each in moved.items()}
-        return found | {BROAD: around.broad}
+        return found | {BROAD: facts.broad}
 
-    def belief(self, around: Around) -> Belief:
+    def belief(self, facts: BatchFacts) -> Belief:
         """Belief about the next batch."""
-        curves = self.curves(around)
+        curves = self.curves(facts)
         weights = (1.0 - self.lost) * self._learned_weights(curves)
         weights += self.lost * _first_weights(curves)
-        return Belief(around.grid, curves, weights, self.sizes, self.records, self.releases)
+        return Belief(facts.grid, curves, weights, self.size_weights, self.records, self.releases)
 
-    def learned(self, around: Around, after: After) -> Memory:
+    def updated(self, facts: BatchFacts, after: Update) -> Memory:
         """Return the memory after one release; of hardly any records it learns their number alone.
 
         Args:
-            around: The batch.
+            facts: The batch.
             after: Belief about it after the release.
         """
         if after.number is not None and after.number.hardly_any:
-            return replace(self, records=self.records.learned(after.number, self.releases))
+            return replace(self, records=self.records.updated(after.number, self.releases))
         count = self.releases + 1
         rate = max(1.0 / (count + 5), FORGET)
         return replace(
             self,
             releases=count,
-            believers=tuple(each.learned(around.inputs, after) for each in self.believers),
-            weights={**self.weights, **self._reweighed(around, after, rate)},
-            sizes=(1.0 - rate) * self.sizes + rate * after.sizes,
-            records=self.records.learned(after.number, count),
-            beside=self._beside(around, after),
+            predictors=tuple(each.updated(facts.inputs, after) for each in self.predictors),
+            weights={**self.weights, **self._reweighed(facts, after, rate)},
+            size_weights=(1.0 - rate) * self.size_weights + rate * after.size_weights,
+            records=self.records.updated(after.number, count),
+            beside=self._beside(facts, after),
             lost=after.broad if self.releases else 0.0,
         )
 
@@ -159,7 +159,7 @@ class Memory:
         weights = np.concatenate([self.weights.get(name, each) for name, each in first])
         return np.asarray(weights / weights.sum())
 
-    def _reweighed(self, around: Around, after: After, rate: float) -> dict[str, FloatArray]:
+    def _reweighed(self, facts: BatchFacts, after: Update, rate: float) -> dict[str, FloatArray]:
         """Weights of the curves of a batch, by name; none before two releases."""
         if not self.releases:
             return {}
@@ -168,16 +168,16 @@ class Memory:
         ends = np.cumsum([len(each.moves) for each in curves.values()])[:-1]
         weights = dict(zip(curves, np.split(mixed, ends), strict=True))
         broad = max(float(weights[BROAD].sum()), LEAST_BROAD)
-        return weights | {BROAD: broad * broad_weights(around.broad)}
+        return weights | {BROAD: broad * broad_weights(facts.broad)}
 
-    def _beside(self, around: Around, after: After) -> Regression:
+    def _beside(self, facts: BatchFacts, after: Update) -> Regression:
         """The regression on other groups, once a batch was found beside them."""
-        if around.others is None:
+        if facts.others is None:
             return self.beside
-        found = after.known.distribution()
-        return self.beside.learned(np.ones(1), found.away(around.others.lies()))
+        found = after.posterior_mean.distribution()
+        return self.beside.updated(np.ones(1), found.away(facts.others.location_scale()))
 
-    def shares(self) -> dict[str, float]:
+    def component_weights(self) -> dict[str, float]:
         """Weights of curves by their names; they sum to one."""
         sums = {name: float(each.sum()) for name, each in self.weights.items()} or {BROAD: 1.0}
         whole = sum(sums.values())
@@ -185,30 +185,30 @@ class Memory:
 
     def finite(self) -> bool:
         """Whether no number overflowed."""
-        arrays = [*self.weights.values(), self.sizes]
+        arrays = [*self.weights.values(), self.size_weights]
         finite = all(np.isfinite(each).all() for each in arrays)
-        return finite and all(each.finite() for each in self.believers)
+        return finite and all(each.finite() for each in self.predictors)
 
     def to_json(self) -> Json:
         """Return a state that `restored` reads exactly."""
         state: Json = {
             "releases": self.releases,
             "weights": {name: packed(each) for name, each in self.weights.items()},
-            "sizes": packed(self.sizes),
+            "sizes": packed(self.size_weights),
             "records": self.records.to_json(),
             "beside": self.beside.to_json(),
             "lost": self.lost,
             "drawn": list(self.drawn),
         } | ({"against": self.against} if self.against else {})
-        for believer in self.believers:
-            state |= believer.to_json()
+        for predictor in self.predictors:
+            state |= predictor.to_json()
         return state
 
     def restored(self, state: Json) -> Memory:
         """Return the memory that a state holds."""
         return Memory(
             int(state["releases"]),
-            tuple(each.restored(state) for each in self.believers),
+            tuple(each.restored(state) for each in self.predictors),
             {name: unpacked(each) for name, each in state["weights"].items()},
             unpacked(state["sizes"]),
             Records.from_json(state["records"]),

@@ -5,7 +5,7 @@ where it may lie. From then on noisy counts between public cuts show the whole d
 batch, with less noise than drawn quantiles have. What past releases say is a mixture of many
 believed distributions (`belief`), weighted by how well they foretold releases; the law of the noise
 is known, so a release that says little teaches little. How a batch is released depends on past
-releases alone, and costs the same epsilon in either way.
+releases alone, and costs the same epsilon in any case.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from typing import ClassVar
 import numpy as np
 
 from streamdp.learning.learner import (
-    Counted,
-    Drawn,
+    CountedPlan,
+    DrawnPlan,
     Features,
     Learner,
     LinearPriors,
     Observation,
     Reading,
+    ReleasePlan,
     Smoothed,
-    Way,
 )
-from streamdp.learning.mixture.belief import After, Belief
+from streamdp.learning.mixture.belief import Belief, Update
 from streamdp.learning.mixture.broad import broad_curves
-from streamdp.learning.mixture.cuts import cut_shares, cuts
+from streamdp.learning.mixture.cuts import cut_levels, cuts
 from streamdp.learning.mixture.evidence import Evidence
 from streamdp.learning.mixture.gradient import Gradient
-from streamdp.learning.mixture.memory import Around, Believer, Memory
-from streamdp.learning.mixture.other_groups import Shown, together
+from streamdp.learning.mixture.memory import BatchFacts, Memory, Predictor
+from streamdp.learning.mixture.other_groups import GroupEvidence, together
 from streamdp.learning.mixture.past import Past
-from streamdp.learning.mixture.stages import foretold
-from streamdp.learning.mixture.width_of_rank import REMEMBERED, reach, width_of_rank
+from streamdp.learning.mixture.stages import expected_errors
+from streamdp.learning.mixture.width_of_rank import REMEMBERED_VALUES, reach, width_of_rank
 from streamdp.mechanisms.histograms import Histogram, Histograms
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
@@ -62,22 +62,22 @@ LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Planned:
+class PlanBasis:
     """What the learner knew when it planned a release.
 
     Args:
         memory: Of the releases before.
-        around: The batch.
+        facts: The batch.
         belief: About the batch.
         read: Cached posteriors by the stages that were counted.
     """
 
     memory: Memory
-    around: Around
+    facts: BatchFacts
     belief: Belief
-    read: dict[tuple[Histogram, ...], After] = field(default_factory=dict, repr=False)
+    read: dict[tuple[Histogram, ...], Update] = field(default_factory=dict, repr=False)
 
-    def after(self, stages: tuple[Histogram, ...], histograms: Histograms) -> After:
+    def after(self, stages: tuple[Histogram, ...], histograms: Histograms) -> Update:
         """Return the posterior after these stages; cached, as next cuts, rows and state need it."""
         if stages not in self.read:
             self.read[stages] = self.belief.after(self.evidence(stages, histograms))
@@ -101,7 +101,7 @@ class BayesianMixture(Learner):
         guess: Location and spread of the column, before any release.
         expected_rows: Public guess of the number of rows of a batch.
         first: Tree and prior of a first release; of later ones too, where no batch is counted.
-        histograms: Ways of counting later batches; none where quantiles are drawn.
+        histograms: Plans of counting later batches; none where quantiles are drawn.
         public: Priors that public rows make, one a quantile; none without. Where quantiles are
             drawn they stay beside the learned ones until releases contradict them.
     """
@@ -115,14 +115,14 @@ class BayesianMixture(Learner):
     histograms: tuple[Histograms, ...] = ()
     public: tuple[Prior, ...] = ()
     targets: FloatArray = field(init=False, repr=False, compare=False)
-    shares: FloatArray = field(init=False, repr=False, compare=False)
+    cut_levels: FloatArray = field(init=False, repr=False, compare=False)
 
-    infers: ClassVar[bool] = True
+    counts_records: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         targets = np.array([float(quantile) for quantile in self.tree.quantiles])
         object.__setattr__(self, "targets", targets)
-        object.__setattr__(self, "shares", cut_shares(targets))
+        object.__setattr__(self, "cut_levels", cut_levels(targets))
 
     def describe(self) -> Json:
         """Public parameters a state depends on."""
@@ -132,12 +132,14 @@ class BayesianMixture(Learner):
         """Return the state before any release."""
         return {}
 
-    def ways(self) -> tuple[QuantileTree | Histograms, ...]:
-        """Ways of the first release, and of those after it; all cost the same epsilon."""
+    def mechanisms(self) -> tuple[QuantileTree | Histograms, ...]:
+        """Return the mechanisms of first and later releases; all cost the same epsilon."""
         return self.first[0], *self.histograms
 
-    def way(self, state: Json, features: Features = (), calendar: Features = ()) -> Way:
-        """How the next batch is released, from releases and public facts alone.
+    def plan_release(
+        self, state: Json, features: Features = (), calendar: Features = ()
+    ) -> ReleasePlan:
+        """Plan the release of the next batch, from releases and public facts alone.
 
         Args:
             state: What was learned before.
@@ -146,44 +148,49 @@ class BayesianMixture(Learner):
         """
         numbers = calendar if calendar == features else (*calendar, *features)
         broad = broad_curves(self.tree.grid, self.guess)
-        around = Around(self.tree.grid, broad, np.array([1.0, *numbers]))
-        return self._way(self._memory(state), around)
+        facts = BatchFacts(self.tree.grid, broad, np.array([1.0, *numbers]))
+        return self._plan_release(self._memory(state), facts)
 
-    def told(self, way: Way, shown: Sequence[Shown]) -> Way:
+    def with_other_groups(
+        self, release_plan: ReleasePlan, shown: Sequence[GroupEvidence]
+    ) -> ReleasePlan:
         """Plan the release again, given what other groups of the batch have released.
 
         Args:
-            way: How it would be without them.
+            release_plan: The plan without them.
             shown: What their releases show, of one group or more.
         """
-        planned: Planned = way.planned
-        return self._way(planned.memory, replace(planned.around, others=together(shown)))
+        basis: PlanBasis = release_plan.basis
+        return self._plan_release(basis.memory, replace(basis.facts, others=together(shown)))
 
-    def shown(self, seen: Observation) -> tuple[Shown, ...]:
+    def evidence_for_groups(self, seen: Observation) -> tuple[GroupEvidence, ...]:
         """Evidence of a release, for the groups that are released after it; none of no records."""
         after = self._after(seen)
         if after.number is not None and after.number.hardly_any:
             return ()
-        return (Shown(self.expected_rows, after.known.distribution()),)
+        return (GroupEvidence(self.expected_rows, after.posterior_mean.distribution()),)
 
     def priors(self, state: Json, count: int, features: Features = ()) -> JointPrior:
         """Priors of all quantiles, were all drawn."""
-        planned: Planned = self.way(state, features).planned
-        return self._priors(planned)
+        basis: PlanBasis = self.plan_release(state, features).basis
+        return self._priors(basis)
 
-    def believed(self, way: Way) -> JointPrior:
-        """Return the priors of all quantiles that a way was planned from, were all drawn."""
-        return self._priors(way.planned)
+    def priors_of(self, release_plan: ReleasePlan) -> JointPrior:
+        """Return the priors of all quantiles behind a plan, were all drawn."""
+        return self._priors(release_plan.basis)
 
-    def read(self, way: Way, counted: tuple[Histogram, ...]) -> Reading:
+    def read(self, release_plan: ReleasePlan, counted: tuple[Histogram, ...]) -> Reading:
         """Where quantiles lie and how many records there are, from counts.
 
         Of a batch that may have hardly any records nothing is known: a quantile may lie anywhere
         on the grid. Its value is that of the batches before.
         """
-        seen = Observation((), way=way, counted=counted)
+        seen = Observation((), release_plan=release_plan, counted=counted)
         after = self._after(seen)
-        grid, found = self.tree.grid, after.known.distribution().quantiles(self.targets)
+        grid, found = (
+            self.tree.grid,
+            after.posterior_mean.distribution().quantile_cells(self.targets),
+        )
         low, high = after.posterior.interval(self.targets, LEVEL)
         ends = np.minimum(np.floor(low), found), found, np.maximum(np.ceil(high), found)
         lower, value, upper = (each.clip(grid.lower, grid.upper).astype(np.int64) for each in ends)
@@ -198,8 +205,8 @@ class BayesianMixture(Learner):
         """Bound the quantile density dQ/du at a single quantile by the spread of past values."""
         if len(self.targets) > 1:
             return 0.0
-        values = (*seen.way.planned.memory.drawn, *seen.values)
-        return width_of_rank(seen.way.tree, self.expected_rows, values)
+        values = (*seen.release_plan.basis.memory.drawn, *seen.values)
+        return width_of_rank(seen.release_plan.tree, self.expected_rows, values)
 
     def reach(self, seen: Observation) -> float:
         """Bound how far a single drawn quantile is off by how much its released values differ.
@@ -208,21 +215,21 @@ class BayesianMixture(Learner):
         """
         if len(self.targets) > 1:
             return math.inf
-        return reach((*seen.way.planned.memory.drawn, *seen.values))
+        return reach((*seen.release_plan.basis.memory.drawn, *seen.values))
 
     def observe(self, state: Json, seen: Observation) -> Json:
-        """The state after one more release, from the way that it was drawn in."""
-        planned: Planned = seen.way.planned
+        """Return the state after one more release, from the plan that it was drawn by."""
+        basis: PlanBasis = seen.release_plan.basis
         after = self._after(seen)
-        memory = planned.memory.learned(planned.around, after)
+        memory = basis.memory.updated(basis.facts, after)
         if not memory.finite():
             return self.init()
         if len(seen.values) == len(self.targets) == 1:
-            drawn = (*planned.memory.drawn, *seen.values)[-REMEMBERED:]
+            drawn = (*basis.memory.drawn, *seen.values)[-REMEMBERED_VALUES:]
             memory = replace(memory, drawn=drawn)
-        if self.public and not self.histograms and planned.memory.releases:
-            memory = replace(memory, against=self._against(planned, seen.values))
-        point = after.known.distribution().place(self.targets)
+        if self.public and not self.histograms and basis.memory.releases:
+            memory = replace(memory, against=self._against(basis, seen.values))
+        point = after.posterior_mean.distribution().quantile(self.targets)
         return memory.to_json() | {
             "last": [
                 each.tolist() for each in (point, *after.posterior.interval(self.targets, LEVEL))
@@ -249,69 +256,73 @@ class BayesianMixture(Learner):
         return tuple(Smoothed(*one) for one in each)
 
     def weights(self, state: Json) -> dict[str, float]:
-        """Weights of believed distributions, by what they remember."""
-        return self._memory(state).shares()
+        """Return the weights of the mixture's components by name."""
+        return self._memory(state).component_weights()
 
     def linear_priors(self, state: Json) -> LinearPriors | None:
         """Return the linear priors of gradient descent; None without it, or before a release."""
         unit = float(self.tree.grid.resolution)
-        for each in self._memory(state).believers:
+        for each in self._memory(state).predictors:
             if isinstance(each, Gradient) and each.began:
                 return each.in_unit(unit)
         return None
 
-    def expecting(self, rows: int) -> BayesianMixture:
+    def for_batch_size(self, rows: int) -> BayesianMixture:
         """Return the learner for batches of `rows` records."""
         return replace(self, expected_rows=rows)
 
-    def drawing_all(self) -> BayesianMixture:
+    def without_counts(self) -> BayesianMixture:
         """The learner with every quantile drawn each time."""
         return replace(self, histograms=())
 
     def _memory(self, state: Json) -> Memory:
-        start = Memory.start(self.expected_rows, self._believers())
+        start = Memory.start(self.expected_rows, self._predictors())
         return start.restored(state) if state else start
 
-    def _believers(self) -> tuple[Believer, ...]:
+    def _predictors(self) -> tuple[Predictor, ...]:
         """Return the predictors in their initial state."""
         return (Past.start(),)
 
-    def _way(self, memory: Memory, around: Around) -> Way:
-        planned = Planned(memory, around, memory.belief(around))
-        alone = memory.releases == 0 and around.others is None
+    def _plan_release(self, memory: Memory, facts: BatchFacts) -> ReleasePlan:
+        basis = PlanBasis(memory, facts, memory.belief(facts))
+        alone = memory.releases == 0 and facts.others is None
         if alone or not self.histograms:
-            return Drawn(0, planned, self.first[0], self._priors(planned))
-        best = self._best(planned.belief)
+            return DrawnPlan(0, basis, self.first[0], self._priors(basis))
+        best = self._best(basis.belief)
         histograms = self.histograms[best]
 
         def next_cuts(stages: tuple[Histogram, ...]) -> list[int]:
             if not stages:
-                return cuts(planned.belief.marginal, self.shares)
-            return cuts(planned.after(stages, histograms).known.distribution(), self.shares)
+                return cuts(basis.belief.marginal, self.cut_levels)
+            return cuts(
+                basis.after(stages, histograms).posterior_mean.distribution(), self.cut_levels
+            )
 
-        return Counted(1 + best, planned, histograms, next_cuts)
+        return CountedPlan(1 + best, basis, histograms, next_cuts)
 
     def _best(self, belief: Belief) -> int:
-        """The way of counting that is foretold to err least."""
-        at = np.unique(cuts(belief.marginal, self.shares)).astype(float)
+        """Return the index of the histograms of least expected error."""
+        at = np.unique(cuts(belief.marginal, self.cut_levels)).astype(float)
         plans = tuple(each.shares for each in self.histograms)
         noise = self.histograms[0].noise_at
-        errors = foretold(belief, self.targets, at, plans, lambda share: noise(share).variance)
+        errors = expected_errors(
+            belief, self.targets, at, plans, lambda share: noise(share).variance
+        )
         return int(np.argmin(errors))
 
-    def _priors(self, planned: Planned) -> JointPrior:
+    def _priors(self, basis: PlanBasis) -> JointPrior:
         """Return Laplace priors about the believed quantiles; before any release, the first ones.
 
         They are as wide as curves differ there. First shapes stay: they hold where the guess does.
         """
-        belief, first = planned.belief, self.first[1]
-        if planned.memory.releases == 0:
+        belief, first = basis.belief, self.first[1]
+        if basis.memory.releases == 0:
             return first
         unit = float(self.tree.grid.resolution)
         places, scales = belief.centres(self.targets)
         each = places * unit, np.maximum(scales, 1.0) * unit
         return self._beside_public(
-            first, robust_laplaces(*each, self.robust, self.robust_weight), planned.memory
+            first, robust_laplaces(*each, self.robust, self.robust_weight), basis.memory
         )
 
     def _beside_public(
@@ -329,30 +340,30 @@ class BayesianMixture(Learner):
         both = tuple(Mixture((1.0 - share, share), pair) for pair in pairs)
         return replace(first, robust=both)
 
-    def _against(self, planned: Planned, values: Sequence[float]) -> float:
+    def _against(self, basis: PlanBasis, values: Sequence[float]) -> float:
         """Return the log Bayes factor of the public priors after one more release, at most 0.
 
         A value counts where public rows give it less than a part `FAR` of the mass that the priors
         of its draw do: a draw from narrow priors lies near them in any case.
         """
         half = float(self.tree.grid.resolution) / 2.0
-        priors = self._priors(planned).robust
+        priors = self._priors(basis).robust
         found = 0.0
         for value, prior, public in zip(values, priors, self.public, strict=True):
             ends = np.array([value - half]), np.array([value + half])
             ratio = float((public.log_mass(*ends) - prior.log_mass(*ends))[0])
             found += min(ratio - math.log(FAR), 0.0) / len(self.public)
-        return max(KEEP * planned.memory.against + found, -MOST_AGAINST)
+        return max(KEEP * basis.memory.against + found, -MOST_AGAINST)
 
-    def _after(self, seen: Observation) -> After:
+    def _after(self, seen: Observation) -> Update:
         """The belief after a release."""
-        planned: Planned = seen.way.planned
-        if isinstance(seen.way, Counted):
-            return planned.after(seen.counted or (), seen.way.histograms)
-        return planned.belief.after(self._drawn(seen))
+        basis: PlanBasis = seen.release_plan.basis
+        if isinstance(seen.release_plan, CountedPlan):
+            return basis.after(seen.counted or (), seen.release_plan.histograms)
+        return basis.belief.after(self._drawn(seen))
 
     def _drawn(self, seen: Observation) -> Evidence:
         """Noisy shares that drawn quantiles show."""
-        planned: Planned = seen.way.planned
-        cells = np.rint(np.array(seen.values) / float(seen.way.tree.grid.resolution))
-        return Evidence.drawn(seen.way.tree, cells, planned.memory.records.mean)
+        basis: PlanBasis = seen.release_plan.basis
+        cells = np.rint(np.array(seen.values) / float(seen.release_plan.tree.grid.resolution))
+        return Evidence.drawn(seen.release_plan.tree, cells, basis.memory.records.mean)

@@ -16,7 +16,7 @@ from streamdp.learning.mixture.distribution import Distribution
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shown:
+class GroupEvidence:
     """A group after its release.
 
     Args:
@@ -28,7 +28,7 @@ class Shown:
     distribution: Distribution
 
 
-def together(groups: Sequence[Shown]) -> Distribution:
+def together(groups: Sequence[GroupEvidence]) -> Distribution:
     """The mean of the quantiles of one group or more; a group counts by the root of its rows."""
     mean, sum_of_roots = groups[0].distribution, np.sqrt(groups[0].rows)
     for group in groups[1:]:

@@ -8,8 +8,8 @@ from typing import Self
 
 import numpy as np
 
-from streamdp.learning.mixture.belief import After
-from streamdp.learning.mixture.distribution import Distribution, Place
+from streamdp.learning.mixture.belief import Update
+from streamdp.learning.mixture.distribution import Distribution, LocationScale
 from streamdp.learning.mixture.inputs import Regression
 from streamdp.types import FloatArray, Json
 
@@ -35,14 +35,14 @@ class Past:
 
     distributions: Mapping[str, Distribution]
     numbers: Regression
-    origin: Place
+    origin: LocationScale
 
     @classmethod
     def start(cls) -> Self:
         """Return what is known before any release."""
-        return cls({}, Regression.start(1), Place(0.0, 1.0))
+        return cls({}, Regression.start(1), LocationScale(0.0, 1.0))
 
-    def believed(self, inputs: FloatArray) -> dict[str, Distribution]:
+    def predict(self, inputs: FloatArray) -> dict[str, Distribution]:
         """Return believed distributions of a batch by name; none before the first release.
 
         Args:
@@ -50,19 +50,19 @@ class Past:
         """
         believed = dict(self.distributions)
         if believed and len(inputs) > 1:
-            away = self._numbers(inputs).foretold(inputs)
+            away = self._numbers(inputs).predict(inputs)
             believed[INPUTS] = believed["usual"].moved(self.origin, *away)
         return believed
 
-    def learned(self, inputs: FloatArray, after: After) -> Past:
+    def updated(self, inputs: FloatArray, after: Update) -> Past:
         """Return what is known after one more release.
 
         Args:
             inputs: Public numbers of the batch, a one first; shape (d,).
             after: Belief about it after the release.
         """
-        found, releases = after.known.distribution(), after.before.releases
-        origin = self.origin if releases else found.lies()
+        found, releases = after.posterior_mean.distribution(), after.before.releases
+        origin = self.origin if releases else found.location_scale()
         past = {name: self._step(name, found, releases) for name in STEPS}
         return Past(past, self._explained(inputs, after, found, origin), origin)
 
@@ -73,16 +73,16 @@ class Past:
         return self.distributions[name].towards(found, max(STEPS[name], 1.0 / (releases + 1)))
 
     def _explained(
-        self, inputs: FloatArray, after: After, found: Distribution, origin: Place
+        self, inputs: FloatArray, after: Update, found: Distribution, origin: LocationScale
     ) -> Regression:
         """Return the regression on public numbers updated by one release."""
         known, away = self._numbers(inputs), found.away(origin)
         if after.before.releases < GUESSED:
-            return known.learned(inputs, away)
+            return known.updated(inputs, away)
         curves = [each.away(origin) for each in after.before.groups.values()]
-        shown, variances = after.news(np.concatenate(curves), np.array(away))
+        shown, variances = after.likelihood_moments(np.concatenate(curves), np.array(away))
         (shift, stretch), (of_shift, of_stretch) = shown.tolist(), variances.tolist()
-        return known.learned(inputs, (shift, stretch), (of_shift, of_stretch))
+        return known.updated(inputs, (shift, stretch), (of_shift, of_stretch))
 
     def _numbers(self, inputs: FloatArray) -> Regression:
         """The regression, anew where the numbers are others."""
@@ -92,7 +92,7 @@ class Past:
 
     def finite(self) -> bool:
         """Return whether no number overflowed."""
-        parts = [part for each in self.distributions.values() for part in (each.cells, each.shares)]
+        parts = [part for each in self.distributions.values() for part in (each.cells, each.levels)]
         return all(np.isfinite(each).all() for each in parts)
 
     def to_json(self) -> Json:
@@ -100,7 +100,7 @@ class Past:
         return {
             "past": {name: each.to_json() for name, each in self.distributions.items()},
             "numbers": self.numbers.to_json(),
-            "origin": [self.origin.centre, self.origin.width],
+            "origin": [self.origin.centre, self.origin.half_width],
         }
 
     def restored(self, state: Json) -> Past:
@@ -108,5 +108,5 @@ class Past:
         return Past(
             {name: Distribution.from_json(each) for name, each in state["past"].items()},
             Regression.from_json(state["numbers"]),
-            Place(*map(float, state["origin"])),
+            LocationScale(*map(float, state["origin"])),
         )

@@ -4,7 +4,7 @@ A batch has the distribution function F_i + G + H: F_i one of many curves, G wha
 its curve, of some size s, H the error of the curve, since few and noisy releases taught it.
 Given i and s, G + H is Gaussian with the prior covariance
 
-    (s² + fewer)·B(u, v) + d²·B(h(u), h(v)),    B(u, v) = min(u, v) - u·v,
+    (s² + extra_sampling_variance)·B(u, v) + d²·B(h(u), h(v)),    B(u, v) = min(u, v) - u·v,
 
 u and v values of the posterior-mean cdf, h(u) = .7·u + .3·C with C the cdf of a Cauchy distribution
 about its median, for there may be records beyond the last that were seen. d² is the variance of the
@@ -28,7 +28,7 @@ import numpy as np
 from streamdp.types import FloatArray
 
 if TYPE_CHECKING:
-    from streamdp.learning.mixture.belief import Belief, Known
+    from streamdp.learning.mixture.belief import Belief, PosteriorMean
     from streamdp.learning.mixture.evidence import Evidence
 
 SIZES = np.array([0.01, 0.03, 0.07, 0.15, 0.3, 0.6])
@@ -46,11 +46,11 @@ HARDLY = 1e-4
 FIRST_DOUBT = 0.3
 """Variance d² before any release: that of a distribution function is below one."""
 
-REMEMBERED = 5.7
+EFFECTIVE_RELEASES = 5.7
 """Effective number of releases that curves rest on, at most: that of an exponential average with
 rate .3, (2 - .3)/.3."""
 
-TIMES = 10.0
+ERROR_PER_NOISE = 10.0
 """d² over the variance of the noise that is left in so many counts."""
 
 HEAVY = 0.3
@@ -75,7 +75,7 @@ class Posterior:
     """Law of the shares of a batch at some places: a mixture of normal laws.
 
     Args:
-        places: Cells, increasing, shape (p,).
+        cells: Cells, increasing, shape (p,).
         weights: Of the components, shape (n,).
         means: Shape (n, p).
         deviations: Shape (n, p).
@@ -83,7 +83,7 @@ class Posterior:
         nowhere: Whether the batch may well have hardly any records: quantiles lie anywhere then.
     """
 
-    places: FloatArray
+    cells: FloatArray
     weights: FloatArray
     means: FloatArray
     deviations: FloatArray
@@ -91,7 +91,7 @@ class Posterior:
     nowhere: bool
 
     @classmethod
-    def of(cls, before: Belief, evidence: Evidence, known: Known) -> Self:
+    def of(cls, before: Belief, evidence: Evidence, known: PosteriorMean) -> Self:
         """The posterior after a release.
 
         Args:
@@ -99,30 +99,30 @@ class Posterior:
             evidence: The release.
             known: What is believed of the batch since: its places and believed shares.
         """
-        places, u = _beyond(known, before)
+        cells, u = _beyond(known, before)
         law = known.distribution()
-        away = (places - law.centre) / law.width
+        away = (cells - law.centre) / law.half_width
         h = (1.0 - HEAVY) * u + HEAVY * (0.5 + np.arctan(away) / np.pi)
-        at = np.searchsorted(places, evidence.cells).clip(max=len(places) - 1)
-        doubt, sizes = _doubt(before, evidence), VARIANCES + evidence.fewer
-        shared = sizes * bridge(u, u[at]) + doubt * bridge(h, h[at])
+        at = np.searchsorted(cells, evidence.cells).clip(max=len(cells) - 1)
+        d2, g_variances = _d2(before, evidence), VARIANCES + evidence.extra_sampling_variance
+        shared = g_variances * bridge(u, u[at]) + d2 * bridge(h, h[at])
         inverse = np.linalg.inv(shared[:, at] + evidence.noise + TINY * np.eye(len(at)))
-        off = evidence.shares - before.shares(evidence.cells)
+        off = evidence.y - before.cdf(evidence.cells)
         weights = before.explained(before.weighed(off, np.asarray(inverse)))
         kept = weights.sum(axis=1) > HARDLY
-        likely, curves, off = weights[kept], before.shares(places, kept), off[kept]
+        likely, curves, off = weights[kept], before.cdf(cells, kept), off[kept]
         gains = shared @ inverse
-        left = sizes[:, :, 0] * (u * (1.0 - u)) + doubt * (h * (1.0 - h))
+        left = g_variances[:, :, 0] * (u * (1.0 - u)) + d2 * (h * (1.0 - h))
         left = np.sqrt(np.maximum(left - (gains * shared).sum(axis=2), LEAST_DEVIATION**2))
         curve, size = np.nonzero(likely > HARDLY)
-        means = np.empty((len(curve), len(places)))
+        means = np.empty((len(curve), len(cells)))
         for k, gain in enumerate(gains):
             of = size == k
             means[of] = curves[curve[of]] + off[curve[of]] @ gain.T
         each = likely[curve, size]
         ends, number = (before.grid.lower, before.grid.upper), evidence.number
         nowhere = number is not None and number.hardly_any
-        return cls(places, each / each.sum(), means, left[size], ends, nowhere)
+        return cls(cells, each / each.sum(), means, left[size], ends, nowhere)
 
     def interval(self, targets: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         """Cells between which quantiles lie with a probability, each shape (m,).
@@ -134,8 +134,8 @@ class Posterior:
         lower, upper = (float(each) for each in self.ends)
         if self.nowhere:
             return np.full(len(targets), lower), np.full(len(targets), upper)
-        first, last = self.places[0] - 1.0, self.places[-1] + 1.0
-        at = np.concatenate(([max(lower, first)], self.places, [min(upper, last)]))
+        first, last = self.cells[0] - 1.0, self.cells[-1] + 1.0
+        at = np.concatenate(([max(lower, first)], self.cells, [min(upper, last)]))
         tails = (1.0 - level) / 2.0, (1.0 + level) / 2.0
         found = []
         for target in targets.tolist():
@@ -146,20 +146,20 @@ class Posterior:
         return low, high
 
 
-def _beyond(known: Known, before: Belief) -> tuple[FloatArray, FloatArray]:
+def _beyond(known: PosteriorMean, before: Belief) -> tuple[FloatArray, FloatArray]:
     """Return the tabulated cells and cdf values, and cells beyond them on the grid."""
-    reach, cells = BEYOND * known.distribution().width, known.cells
+    reach, cells = BEYOND * known.distribution().half_width, known.cells
     low = np.unique(np.floor(cells[0] - reach).clip(min=before.grid.lower))
     high = np.unique(np.ceil(cells[-1] + reach).clip(max=before.grid.upper))
     low, high = low[low < cells[0]], high[high > cells[-1]]
-    shares = np.pad(known.shares, (len(low), len(high)), constant_values=(0.0, 1.0))
+    shares = np.pad(known.levels, (len(low), len(high)), constant_values=(0.0, 1.0))
     return np.concatenate((low, cells, high)), shares
 
 
-def _doubt(before: Belief, evidence: Evidence) -> float:
+def _d2(before: Belief, evidence: Evidence) -> float:
     """Return d², the prior variance of the curves' error after `before.releases` releases."""
-    cells = len(np.unique(evidence.cells)) + 1
-    told = min(before.releases, REMEMBERED) / (TIMES * cells * evidence.unit)
+    bins = len(np.unique(evidence.cells)) + 1
+    told = min(before.releases, EFFECTIVE_RELEASES) / (ERROR_PER_NOISE * bins * evidence.unit)
     return 1.0 / (1.0 / FIRST_DOUBT + told)
 
 

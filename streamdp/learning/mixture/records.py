@@ -74,7 +74,7 @@ class Records:
         """Return the prior before any release."""
         return cls(float(rows), (FIRST_SPREAD * rows) ** 2)
 
-    def learned(self, number: Number | None, releases: int) -> Records:
+    def updated(self, number: Number | None, releases: int) -> Records:
         """The belief after one more release.
 
         The law of total variance adds the posterior variance of N to that of the posterior means.
@@ -86,7 +86,7 @@ class Records:
         if number is None:
             return self
         step = max(1.0 / (releases + 1), FORGET)
-        step *= number.usual + (1.0 - number.usual) * ODD_TEACHES
+        step *= number.p_usual + (1.0 - number.p_usual) * ODD_TEACHES
         off = number.mean - self.mean
         variance = (1.0 - step) * (self.variance + step * off**2) + step * number.variance
         mean = max(self.mean + step * off, 1.0)
@@ -110,14 +110,14 @@ class Number:
     Args:
         values: Increasing whole numbers, shape (k,).
         weights: Their probabilities.
-        usual: Probability that the day is one like those before.
-        before: Records of batches before.
+        p_usual: Probability that the day is one like those before.
+        n_usual: Records of a usual batch.
     """
 
     values: FloatArray
     weights: FloatArray
-    usual: float
-    before: float
+    p_usual: float
+    n_usual: float
 
     @classmethod
     def of(cls, before: Records, totals: Sequence[float], variances: Sequence[float]) -> Number:
@@ -159,15 +159,15 @@ class Number:
         return float(self.weights @ (self.values - self.mean) ** 2)
 
     @cached_property
-    def fewer(self) -> float:
+    def extra_sampling_variance(self) -> float:
         """Variance of a sample of so many records, beyond that of a usual batch."""
         each = float(self.weights @ (1.0 / np.maximum(self.values, 1.0)))
-        return max(each - 1.0 / max(self.before, 1.0), 0.0)
+        return max(each - 1.0 / max(self.n_usual, 1.0), 0.0)
 
     @cached_property
     def few(self) -> float:
         """Posterior probability of too few records to say where they lie."""
-        few = max(min(FEW, FEW_SHARE * self.before), 1.0)
+        few = max(min(FEW, FEW_SHARE * self.n_usual), 1.0)
         return float(self.weights[self.values < few].sum())
 
     @property
@@ -178,7 +178,7 @@ class Number:
     @property
     def probably_few(self) -> bool:
         """Whether few records are likelier than not, or possible on an unusual day."""
-        return self.few > 0.5 or (self.hardly_any and self.usual < 0.5)
+        return self.few > 0.5 or (self.hardly_any and self.p_usual < 0.5)
 
     @property
     def point(self) -> float:

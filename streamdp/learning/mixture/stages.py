@@ -29,7 +29,7 @@ PLANS = (
 HARDLY = 1e-4
 """Weight of a curve that decides nothing."""
 
-TRUST = 0.3
+REMAINING = 0.3
 """Part of a curve's squared error between two cuts that remains after the counts on either side,
 which say which curve it is."""
 
@@ -41,21 +41,21 @@ LEAST = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Open:
+class _BetweenCuts:
     """Expected squared error of the cdf between the cuts of one stage, by curve and quantile.
 
     Args:
-        misfit: As curves differ, shape (i, m).
-        inside: As batches are off their curves, shape (i, m).
-        before: Squared distance from the believed quantile, shape (i, m).
+        curve_error: As curves differ, shape (i, m).
+        bridge_variance: As batches are off their curves, shape (i, m).
+        prior_error: Squared distance from the believed quantile, shape (i, m).
     """
 
-    misfit: FloatArray
-    inside: FloatArray
-    before: FloatArray
+    curve_error: FloatArray
+    bridge_variance: FloatArray
+    prior_error: FloatArray
 
 
-def foretold(
+def expected_errors(
     belief: Belief,
     targets: FloatArray,
     cuts: FloatArray,
@@ -73,16 +73,16 @@ def foretold(
     """
     kept = belief.weights > HARDLY
     weights = belief.weights[kept] / belief.weights[kept].sum()
-    at = belief.shares(cuts)[kept]
-    mean, size = weights @ at, float(belief.sizes @ SIZES**2)
+    at = belief.cdf(cuts)[kept]
+    mean, size = weights @ at, float(belief.size_weights @ SIZES**2)
     off = at - mean
     prior = off.T @ (off * weights[:, None]) + size * bridge(mean, mean)
     # What unit noises of the bins do to shares sum_j/total: sum_j less F times the total.
     below = np.tri(len(cuts), len(cuts) + 1) - mean[:, None]
     noise = below @ below.T / belief.records.mean**2
-    opened = _opened(belief, targets, cuts, at, belief.places(targets)[kept], mean)
+    opened = _between_cuts(belief, targets, cuts, at, belief.quantiles(targets)[kept], mean)
 
-    def left(each: float) -> float:
+    def posterior_variance(each: float) -> float:
         """Return the cdf's posterior variance, averaged over the cuts, for counts of this noise."""
         spread = prior + each * noise + LEAST * np.eye(len(cuts))
         return float(np.trace(prior - prior @ np.linalg.solve(spread, prior))) / len(cuts)
@@ -90,26 +90,30 @@ def foretold(
     errors = []
     gap = 1.0 / (len(cuts) + 1)
     for plan in plans:
-        between, precision, after = opened.misfit + opened.inside * size, 0.0, opened.before
+        between, precision, after = (
+            opened.curve_error + opened.bridge_variance * size,
+            0.0,
+            opened.prior_error,
+        )
         for stage, share in enumerate(plan):
             precision += 1.0 / max(variance(share), LEAST_VARIANCE)
             if stage:
                 near = np.minimum(ABOUT * np.sqrt(after) / gap, 0.5)
-                now = opened.misfit * np.minimum(1.0, after / opened.before)
+                now = opened.curve_error * np.minimum(1.0, after / opened.prior_error)
                 between = np.minimum(between, now + size * gap * near * (1.0 - near))
-            after = left(1.0 / precision) + between
+            after = posterior_variance(1.0 / precision) + between
         errors.append(float(weights @ np.sqrt(np.maximum(after, 0.0)).mean(axis=1)))
     return errors
 
 
-def _opened(
+def _between_cuts(
     belief: Belief,
     targets: FloatArray,
     cuts: FloatArray,
     at: FloatArray,
     places: FloatArray,
     mean: FloatArray,
-) -> _Open:
+) -> _BetweenCuts:
     """Return the expected errors between the cuts.
 
     Args:
@@ -126,11 +130,11 @@ def _opened(
     first = np.take_along_axis(of, cell, axis=1)
     held = np.maximum(np.take_along_axis(of, cell + 1, axis=1) - first, LEAST)
     inside = ((targets - first) / held).clip(0.0, 1.0)
-    believed = belief.marginal.share(places)
+    believed = belief.marginal.cdf(places)
     rise = np.maximum(whole[cell + 1] - whole[cell], LEAST)
     guessed = ((believed - whole[cell]) / rise).clip(0.0, 1.0)
-    return _Open(
-        TRUST * ((guessed - inside) * held) ** 2,
+    return _BetweenCuts(
+        REMAINING * ((guessed - inside) * held) ** 2,
         held * inside * (1.0 - inside),
         np.maximum((believed - targets) ** 2, LEAST),
     )

@@ -16,7 +16,7 @@ import numpy as np
 from streamdp.mechanisms.quantile_tree.planning.rank_law import deviations
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 
-REMEMBERED = 60
+REMEMBERED_VALUES = 60
 """Values that are looked at: the newest."""
 
 LEAST = 5
@@ -29,7 +29,7 @@ within which a normal distribution has as much."""
 ENOUGH = 12
 """Differences that say how large one may be."""
 
-OFTEN, TIMES = 0.95, 1.5
+OFTEN, REACH_FACTOR = 0.95, 1.5
 """Share of the differences that is looked at for that, and so many times as large it may be."""
 
 UNSURE = 1.5
@@ -66,4 +66,4 @@ def reach(values: Sequence[float]) -> float:
     if len(moves) < ENOUGH:
         return math.inf
     often = float(np.quantile(moves, OFTEN))
-    return TIMES * often * (1.0 + UNSURE / math.sqrt(len(moves))) if often else math.inf
+    return REACH_FACTOR * often * (1.0 + UNSURE / math.sqrt(len(moves))) if often else math.inf

@@ -133,7 +133,7 @@ def in_stages(number: int, setting: Setting, tree: QuantileTree, stream: Stream)
 
 def every(setting: Setting, tree: QuantileTree, stream: Stream) -> BayesianMixture:
     """A single plan: all quantiles from learned priors, always."""
-    return experts(setting, tree, stream).drawing_all()
+    return experts(setting, tree, stream).without_counts()
 
 
 Made = Learner | BayesianMixture

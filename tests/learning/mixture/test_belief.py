@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from streamdp.learning.mixture import belief as module
-from streamdp.learning.mixture.belief import BROAD, After, Belief, Known
+from streamdp.learning.mixture.belief import BROAD, Belief, PosteriorMean, Update
 from streamdp.learning.mixture.curves import Curves
 from streamdp.learning.mixture.distribution import Distribution
 from streamdp.learning.mixture.evidence import Evidence
@@ -52,17 +52,17 @@ def by_hand(
     """
     axis = np.linspace(-span, span, steps)
     pairs = np.array(list(itertools.product(axis, axis)))
-    at = prior.marginal.share(evidence.cells)
+    at = prior.marginal.cdf(evidence.cells)
     covariance = np.array(
         [[min(u, v) - u * v for v in at.tolist()] for u in at.tolist()], dtype=float
     )
-    curves = prior.shares(evidence.cells)
+    curves = prior.cdf(evidence.cells)
     joint, moved = np.zeros((len(curves), len(SIZES))), np.zeros((len(SIZES), 2))
     for (i, curve), (k, size) in itertools.product(enumerate(curves), enumerate(SIZES)):
         law = density(pairs, size**2 * covariance)
         law /= law.sum()
-        mass = prior.weights[i] * prior.sizes[k] * law
-        mass *= density(evidence.shares - curve - pairs, evidence.noise)
+        mass = prior.weights[i] * prior.size_weights[k] * law
+        mass *= density(evidence.y - curve - pairs, evidence.noise)
         joint[i, k] = mass.sum()
         moved[k] += mass @ (curve + pairs)
     return joint / joint.sum(), moved.sum(axis=0) / joint.sum()
@@ -90,8 +90,8 @@ def test_the_belief_after_a_release_is_bayes_rule(
     joint, mean = by_hand(prior, evidence, 1.6, 641)
     after = prior.after(evidence)
     assert after.weights == pytest.approx(joint.sum(axis=1), abs=2e-3)
-    assert after.sizes == pytest.approx(joint.sum(axis=0), abs=2e-3)
-    assert after.known.distribution().share(evidence.cells) == pytest.approx(mean, abs=2e-3)
+    assert after.size_weights == pytest.approx(joint.sum(axis=0), abs=2e-3)
+    assert after.posterior_mean.distribution().cdf(evidence.cells) == pytest.approx(mean, abs=2e-3)
 
 
 def test_a_release_that_says_nothing_changes_nothing() -> None:
@@ -99,19 +99,21 @@ def test_a_release_that_says_nothing_changes_nothing() -> None:
     prior = before()
     after = prior.after(seen([-20.0, 15.0], [0.1, 0.2], 1e8 * np.eye(2)))
     assert after.weights == pytest.approx(WEIGHTS, abs=1e-6)
-    assert after.sizes == pytest.approx(SIZE_WEIGHTS, abs=1e-6)
+    assert after.size_weights == pytest.approx(SIZE_WEIGHTS, abs=1e-6)
     at = np.linspace(-150.0, 150.0, 31)
-    assert after.known.distribution().share(at) == pytest.approx(prior.marginal.share(at), abs=0.01)
+    assert after.posterior_mean.distribution().cdf(at) == pytest.approx(
+        prior.marginal.cdf(at), abs=0.01
+    )
 
 
 def test_a_release_without_noise_is_believed() -> None:
     """The distribution goes through it, and nothing is in doubt there."""
     truth = [0.3, 0.5, 0.65]
     after = before().after(seen([-60.0, 0.0, 30.0], truth, 1e-10 * np.eye(3)))
-    assert after.known.distribution().share(np.array([-60.0, 0.0, 30.0])) == pytest.approx(
+    assert after.posterior_mean.distribution().cdf(np.array([-60.0, 0.0, 30.0])) == pytest.approx(
         truth, abs=1e-3
     )
-    at = np.isin(after.posterior.places, [-60.0, 0.0, 30.0])
+    at = np.isin(after.posterior.cells, [-60.0, 0.0, 30.0])
     assert at.sum() == 3
     spread = after.posterior.weights @ after.posterior.deviations
     assert spread[at].max() < 1e-3 < np.median(spread[~at])
@@ -121,11 +123,11 @@ def test_the_curve_that_foretold_the_release_gains_weight() -> None:
     """And sizes are as far as the batch is from it."""
     prior = before(weights=np.ones(3) / 3.0)
     cells = np.array([-60.0, 0.0, 60.0])
-    for curve, shares in enumerate(prior.shares(cells)):
+    for curve, shares in enumerate(prior.cdf(cells)):
         after = prior.after(Evidence(cells, shares, 1e-5 * np.eye(3), 100.0, 1e-5))
         assert int(after.weights.argmax()) == curve
         assert after.weights[curve] > 0.9
-        assert after.sizes[0] > SIZE_WEIGHTS[0]
+        assert after.size_weights[0] > SIZE_WEIGHTS[0]
 
 
 STAGES = {
@@ -146,16 +148,16 @@ GRIDS = {
 }
 
 
-def check(after: After) -> None:
+def check(after: Update) -> None:
     """Finite, in order."""
-    known = after.known
-    assert all(np.isfinite(each).all() for each in (known.cells, known.shares))
+    known = after.posterior_mean
+    assert all(np.isfinite(each).all() for each in (known.cells, known.levels))
     assert np.isfinite(after.weights).all()
     assert after.weights.sum() == pytest.approx(1.0)
-    assert after.sizes.sum() == pytest.approx(1.0)
+    assert after.size_weights.sum() == pytest.approx(1.0)
     assert (np.diff(known.cells) > 0.0).all()
-    assert (np.diff(known.shares) >= 0.0).all()
-    found = known.distribution().quantiles(TARGETS)
+    assert (np.diff(known.levels) >= 0.0).all()
+    found = known.distribution().quantile_cells(TARGETS)
     low, high = after.posterior.interval(TARGETS, 0.95)
     assert (np.diff(found) >= 0).all()
     assert (np.diff(low) >= 0.0).all()
@@ -187,9 +189,9 @@ def test_news_is_the_likelihood_that_leads_from_the_belief_before_to_that_after(
     prior = np.exp(-0.5 * values[:, 0] ** 2)
     likelihood = np.exp(-0.5 * (values[:, 0] - 3.0) ** 2 / 0.5)
     prior, after = prior / prior.sum(), prior * likelihood / (prior @ likelihood)
-    known = Known(np.zeros(1), np.zeros(1))
-    release = After(before(weights=prior), NOTHING, known, after, np.ones(1))
-    shown, variances = release.news(values, after @ values)
+    known = PosteriorMean(np.zeros(1), np.zeros(1))
+    release = Update(before(weights=prior), NOTHING, known, after, np.ones(1))
+    shown, variances = release.likelihood_moments(values, after @ values)
     assert shown == pytest.approx([3.0], rel=1e-3)
     assert variances == pytest.approx([0.5], rel=1e-3)
 
@@ -197,9 +199,9 @@ def test_news_is_the_likelihood_that_leads_from_the_belief_before_to_that_after(
 def test_a_release_that_changes_no_belief_brings_no_news() -> None:
     """Its variance is that of nothing."""
     weights, values = np.array([0.2, 0.5, 0.3]), np.array([[1.0], [2.0], [4.0]])
-    known = Known(np.zeros(1), np.zeros(1))
-    after = After(before(weights=weights), NOTHING, known, weights, np.ones(1))
-    assert after.news(values, weights @ values)[1][0] > 1e9
+    known = PosteriorMean(np.zeros(1), np.zeros(1))
+    after = Update(before(weights=weights), NOTHING, known, weights, np.ones(1))
+    assert after.likelihood_moments(values, weights @ values)[1][0] > 1e9
 
 
 @pytest.mark.parametrize("cells", [[0.0], [-40.0, 60.0]], ids=["one", "two"])
@@ -213,10 +215,10 @@ def test_what_no_release_shows_does_not_drift(cells: list[float]) -> None:
         groups = {"last": Curves(found, moves), BROAD: Curves(first, MOVES)}
         both = np.concatenate((0.97 * weights, 0.03 * WEIGHTS))
         belief = Belief(grid, groups, both, SIZE_WEIGHTS, Records.expected(100), 30)
-        shares, noise = first.share(np.array(cells)), 0.01 * np.eye(len(cells))
-        found = belief.after(seen(cells, shares.tolist(), noise)).known.distribution()
+        shares, noise = first.cdf(np.array(cells)), 0.01 * np.eye(len(cells))
+        found = belief.after(seen(cells, shares.tolist(), noise)).posterior_mean.distribution()
     far = np.array([0.002, 0.05, 0.95, 0.998])
-    assert found.place(far) == pytest.approx(first.place(far), rel=0.1)
+    assert found.quantile(far) == pytest.approx(first.quantile(far), rel=0.1)
 
 
 def test_curves_as_wide_as_the_grid_do_not_say_where_a_tail_is_believed() -> None:
@@ -228,4 +230,4 @@ def test_curves_as_wide_as_the_grid_do_not_say_where_a_tail_is_believed() -> Non
     (place,), (scale,) = belief.centres(np.array([0.99]))
     assert place == pytest.approx(98.0, abs=1.0)
     assert 10.0 < scale < 100.0
-    assert belief.marginal.place(np.array([0.99]))[0] > 1e4
+    assert belief.marginal.quantile(np.array([0.99]))[0] > 1e4

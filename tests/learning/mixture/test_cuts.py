@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from streamdp.learning.mixture.cuts import EVEN, cut_shares, cuts
+from streamdp.learning.mixture.cuts import EVEN, cut_levels, cuts
 from streamdp.learning.mixture.distribution import Distribution
 from streamdp.types import FloatArray
 
@@ -24,7 +24,7 @@ def test_a_batch_is_cut_evenly_and_in_the_tails_that_are_asked_for(
     targets: list[float], more: list[float]
 ) -> None:
     """Few cuts: noise is by count, whatever the number, but a share of all is the sum of many."""
-    found = cut_shares(np.array(targets))
+    found = cut_levels(np.array(targets))
     assert found == pytest.approx(sorted([*EVEN.tolist(), *more]))
 
 

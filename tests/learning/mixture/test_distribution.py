@@ -46,11 +46,11 @@ def test_a_share_lies_where_that_share_of_records_ends(
 ) -> None:
     """Where the function rises, places and shares are inverse; places stay in order."""
     shares = np.sort(wanted)
-    places = each.place(shares)
-    assert each.share(places) == pytest.approx(shares, abs=1e-6)
+    places = each.quantile(shares)
+    assert each.cdf(places) == pytest.approx(shares, abs=1e-6)
     assert (np.diff(places) >= 0.0).all()
     assert each.cells[0] <= places[0] <= places[-1] <= each.cells[-1]
-    found = each.quantiles(shares)
+    found = each.quantile_cells(shares)
     assert (found >= places - 1e-6).all()
     assert (found <= places + 1.0 + 1e-6).all()
 
@@ -58,15 +58,15 @@ def test_a_share_lies_where_that_share_of_records_ends(
 def test_equal_records_are_one_cell() -> None:
     """A cell with most of the mass is the quantile of all shares in it, and of no other."""
     each = Distribution(np.array([-50.0, 6.0, 7.0, 60.0]), np.array([0.0, 0.2, 0.9, 1.0]))
-    assert each.quantiles(np.array([0.2001, 0.5, 0.8999])).tolist() == [7, 7, 7]
-    assert each.quantiles(np.array([0.2]))[0] == 6
-    assert each.quantiles(np.array([0.91]))[0] > 7
+    assert each.quantile_cells(np.array([0.2001, 0.5, 0.8999])).tolist() == [7, 7, 7]
+    assert each.quantile_cells(np.array([0.2]))[0] == 6
+    assert each.quantile_cells(np.array([0.91]))[0] > 7
 
 
 def test_places_of_a_gap_are_at_its_start() -> None:
     """No record lies in it, so the share is reached where it begins."""
     each = Distribution(np.array([0.0, 1.0, 9.0, 10.0]), np.array([0.0, 0.5, 0.5, 1.0]))
-    assert each.place(np.array([0.5 - 1e-6, 0.5 + 1e-6])) == pytest.approx([1.0, 9.0], abs=1e-4)
+    assert each.quantile(np.array([0.5 - 1e-6, 0.5 + 1e-6])) == pytest.approx([1.0, 9.0], abs=1e-4)
 
 
 @pytest.mark.parametrize("cells", [[5.0], [-10.0, 0.0, 40.0]], ids=str)
@@ -74,19 +74,19 @@ def test_a_distribution_goes_through_points_and_ends_beyond_them(cells: list[flo
     """Hardly anything lies beyond, as far again as the last stretch or a cell."""
     shares = np.linspace(0.0, 1.0, len(cells) + 2)[1:-1]
     each = Distribution.about(np.array(cells), shares)
-    assert each.share(np.array(cells)) == pytest.approx(shares, abs=1e-5)
+    assert each.cdf(np.array(cells)) == pytest.approx(shares, abs=1e-5)
     assert each.cells[[0, -1]].tolist() == ([4.0, 6.0] if len(cells) == 1 else [-20.0, 80.0])
-    assert (each.shares[0], each.shares[-1]) == (0.0, 1.0)
+    assert (each.levels[0], each.levels[-1]) == (0.0, 1.0)
 
 
 @settings(max_examples=60, deadline=None)
 @given(distributions(), st.floats(-4.0, 4.0), st.floats(-1.0, 1.0))
 def test_a_move_is_read_back(each: Distribution, shift: float, stretch: float) -> None:
     """Shift and stretch against the unmoved one, where none is narrower than a cell."""
-    wide = Distribution(each.cells * 10.0, each.shares)
-    assert wide.moved(wide.lies(), shift, stretch).away(wide.lies()) == pytest.approx(
-        (shift, stretch), abs=1e-5
-    )
+    wide = Distribution(each.cells * 10.0, each.levels)
+    assert wide.moved(wide.location_scale(), shift, stretch).away(
+        wide.location_scale()
+    ) == pytest.approx((shift, stretch), abs=1e-5)
 
 
 def test_a_step_goes_so_far_in_places() -> None:
@@ -94,22 +94,22 @@ def test_a_step_goes_so_far_in_places() -> None:
     near, far = normal(0.0), normal(400.0)
     for step in (0.0, 0.05, 0.3, 1.0):
         between = near.towards(far, step)
-        wanted = (1.0 - step) * near.place(SHARES) + step * far.place(SHARES)
-        assert between.place(SHARES[1:-1]) == pytest.approx(wanted[1:-1], abs=1e-3)
-    assert near.towards(far, 0.5).width == pytest.approx(near.width, rel=1e-6)
+        wanted = (1.0 - step) * near.quantile(SHARES) + step * far.quantile(SHARES)
+        assert between.quantile(SHARES[1:-1]) == pytest.approx(wanted[1:-1], abs=1e-3)
+    assert near.towards(far, 0.5).half_width == pytest.approx(near.half_width, rel=1e-6)
 
 
 def test_a_tail_that_is_far_out_on_some_days_stays_near_where_it_usually_is() -> None:
     """A mean of places would follow the farthest."""
     usual = mean = normal()
-    shares = usual.shares
-    places = usual.place(shares)
+    shares = usual.levels
+    places = usual.quantile(shares)
     beyond = usual.centre + 1000.0 * (places - usual.centre)
     far = Distribution(np.where((shares < 0.05) | (shares > 0.95), beyond, places), shares)
     for day in range(60):
         mean = mean.towards(far if day % 10 == 9 else usual, 0.1)
     outer = np.array([0.02, 0.98])
-    away, wanted = (np.abs(each.place(outer) - each.centre) for each in (mean, usual))
+    away, wanted = (np.abs(each.quantile(outer) - each.centre) for each in (mean, usual))
     assert (away < 1.5 * wanted).all()
 
 
@@ -119,14 +119,14 @@ def test_knots_are_thinned_where_the_function_is_straight() -> None:
     jumps = of([1.0] * 40 + [200.0] + [1.0] * 40, [3.0] * 40 + [1e-3] + [3.0] * 40)
     both = normal(3.0, 40.0, 900), jumps
     for each in both:
-        other = Distribution(each.cells + 1e-3 * random.random(len(each.cells)), each.shares)
+        other = Distribution(each.cells + 1e-3 * random.random(len(each.cells)), each.levels)
         found = each.towards(other, 0.5)
         places: FloatArray = np.linspace(-400.0, 400.0, 500)
         assert len(found.cells) <= KNOTS
-        assert np.abs(found.share(places) - each.share(places)).max() < 2e-3
+        assert np.abs(found.cdf(places) - each.cdf(places)).max() < 2e-3
         assert (np.diff(found.cells) > 0.0).all()
-        assert (np.diff(found.shares) >= 0.0).all()
-        assert (found.shares[0], found.shares[-1]) == (0.0, 1.0)
+        assert (np.diff(found.levels) >= 0.0).all()
+        assert (found.levels[0], found.levels[-1]) == (0.0, 1.0)
 
 
 def test_many_steps_stay_small_and_in_place() -> None:
@@ -136,7 +136,7 @@ def test_many_steps_stay_small_and_in_place() -> None:
         mean = mean.towards(normal(random.normal(0.0, 10.0), 50.0, 150), 0.1)
     assert len(mean.cells) <= KNOTS
     assert abs(mean.centre) < 10.0
-    assert mean.width == pytest.approx(normal().width, rel=0.02)
+    assert mean.half_width == pytest.approx(normal().half_width, rel=0.02)
 
 
 @settings(max_examples=20, deadline=None)
@@ -145,4 +145,4 @@ def test_it_survives_json(each: Distribution) -> None:
     """To the bit."""
     again = Distribution.from_json(json.loads(json.dumps(each.to_json())))
     assert np.array_equal(again.cells, each.cells)
-    assert np.array_equal(again.shares, each.shares)
+    assert np.array_equal(again.levels, each.levels)

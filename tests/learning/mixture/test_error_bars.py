@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from streamdp.learning.mixture.belief import After
+from streamdp.learning.mixture.belief import Update
 from streamdp.learning.mixture.evidence import Evidence
 from streamdp.learning.mixture.width_of_rank import reach, width_of_rank
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
@@ -41,18 +41,18 @@ def test_intervals_hold_quantiles_of_two_humps_that_the_guess_does_not_know(
     assert np.mean(held, axis=0).min() >= 0.93
 
 
-def after(releases: int, noise: float = NOISE) -> After:
+def after(releases: int, noise: float = NOISE) -> Update:
     """What is believed after one more release, as if after so many."""
     made, random = kind(TAIL), np.random.default_rng(7)
     _, state = run(made, [batch(random.normal(size=ROWS)) for _ in range(3)])
-    way = made.learner.way(state)
-    assert way is not None
-    belief = replace(way.planned.belief, releases=releases)
+    release_plan = made.learner.plan_release(state)
+    assert release_plan is not None
+    belief = replace(release_plan.basis.belief, releases=releases)
     cuts = np.array([-100.0, 0.0, 100.0, 250.0])
     shares = np.array([0.16, 0.5, 0.84, 0.993])
     below = np.tri(4, 5) - shares[:, None]
     covariance = below @ below.T * noise / ROWS**2
-    found: After = belief.after(Evidence(cuts, shares, covariance, float(ROWS), noise / ROWS**2))
+    found: Update = belief.after(Evidence(cuts, shares, covariance, float(ROWS), noise / ROWS**2))
     return found
 
 
@@ -67,7 +67,7 @@ def test_few_releases_leave_more_doubt_than_many() -> None:
 def test_an_outer_interval_reaches_beyond_where_the_last_of_a_thousand_is_believed() -> None:
     """Noise hides records that may lie there."""
     found = after(50)
-    (last,) = found.known.distribution().place(np.array([0.999]))
+    (last,) = found.posterior_mean.distribution().quantile(np.array([0.999]))
     assert found.posterior.interval(np.array([0.99]), 0.95)[1] > last
 
 
@@ -81,7 +81,7 @@ def test_an_interval_has_the_tails_of_its_posterior_beyond_its_ends() -> None:
     for target, first, last in zip(targets, low, high, strict=True):
         reached = (posterior.means[chosen] + noise >= target).mean(axis=0)
         rising = np.maximum.accumulate(reached)
-        assert np.interp([first, last], posterior.places, rising) == pytest.approx(
+        assert np.interp([first, last], posterior.cells, rising) == pytest.approx(
             [0.05, 0.95], abs=0.02
         )
 

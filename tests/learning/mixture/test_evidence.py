@@ -44,7 +44,7 @@ def test_shares_of_counts_err_as_they_say(known: bool) -> None:
     """Around the truth, with the covariance of the noise, two stages together."""
     random, records = np.random.default_rng(0), Records(500.0, 1e-4 if known else 1e6)
     found = [noisy(random, records) for _ in range(4000)]
-    off: FloatArray = np.array([each.shares for each in found]) - TRUE
+    off: FloatArray = np.array([each.y for each in found]) - TRUE
     assert off.mean(axis=0) == pytest.approx(np.zeros(5), abs=5e-4)
     seen, told = np.cov(off.T), found[0].noise
     assert np.diag(seen) == pytest.approx(np.diag(told), rel=0.12)
@@ -60,7 +60,7 @@ def test_any_counts_are_evidence(counts: tuple[int, ...], variance: float) -> No
     stages = [Histogram((1, 2), counts)]
     found = Evidence.counted(stages, (variance,), Records.expected(100), BELIEVED)
     assert found.records >= 1.0
-    assert np.isfinite(found.shares).all()
+    assert np.isfinite(found.y).all()
     assert np.isfinite(found.noise).all()
     assert np.allclose(found.noise, found.noise.T)
     assert np.linalg.eigvalsh(found.noise).min() >= -1e-9 * np.abs(found.noise).max()
@@ -69,7 +69,7 @@ def test_any_counts_are_evidence(counts: tuple[int, ...], variance: float) -> No
 def test_stages_without_cuts_say_nothing_of_shares() -> None:
     """As on a grid of one cell."""
     found = Evidence.counted([Histogram((), (90,))], (2.0,), Records.expected(100), BELIEVED)
-    assert found.shares.shape == (0,)
+    assert found.y.shape == (0,)
     assert found.noise.shape == (0, 0)
     assert found.records == pytest.approx(90.0, abs=0.1)
 
@@ -83,7 +83,7 @@ def test_drawn_quantiles_err_in_rank_as_they_say() -> None:
     drawn = np.array([tree.draw(batch, even, entropy) for _ in range(300)])
     told = Evidence.drawn(tree, drawn[0].astype(float), 1000.0)
     assert told.cells.tolist() == (drawn[0] - 0.5).tolist()
-    off = (drawn + 0.5) / 1000.0 - told.shares
+    off = (drawn + 0.5) / 1000.0 - told.y
     assert (off**2).mean(axis=0) == pytest.approx(np.diag(told.noise), rel=0.35)
 
 
@@ -106,7 +106,7 @@ def test_quantiles_that_are_drawn_in_one_cell_say_that_records_are_equal(count: 
         tied = says & (np.abs(told.cells - 400.0) <= 1.0)
         assert sorted(told.cells[tied]) == [399.0, 400.0]
         told_at_all += int(says.sum())
-        off = np.searchsorted(cells, told.cells, side="right") / 1000.0 - told.shares
+        off = np.searchsorted(cells, told.cells, side="right") / 1000.0 - told.y
         ratios.append((off**2 / np.diag(told.noise))[tied])
     assert told_at_all < 60 * count
     assert np.sqrt(ratios).max() < 4.0

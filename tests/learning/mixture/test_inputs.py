@@ -18,27 +18,27 @@ def test_effects_are_those_of_ridge_regression() -> None:
         0.0, 0.1, (30, 2)
     )
     for row, each in zip(inputs, found, strict=True):
-        known = known.learned(row, (float(each[0]), float(each[1])))
+        known = known.updated(row, (float(each[0]), float(each[1])))
     deviations = np.array([FIRST_LEVEL, FIRST_EFFECT, FIRST_EFFECT])
     ages = np.sqrt(0.995 ** np.arange(29, -1, -1))[:, None]
     rows = np.vstack((ages * inputs / ERROR, np.diag(1.0 / deviations)))
     values = np.vstack((ages * found / ERROR, np.zeros((3, 2))))
     effects = np.linalg.lstsq(rows, values, rcond=None)[0]
     new = np.array([1.0, 0.3, -0.7])
-    assert known.foretold(new) == pytest.approx(tuple(new @ effects), abs=1e-9)
+    assert known.predict(new) == pytest.approx(tuple(new @ effects), abs=1e-9)
 
 
 def test_nothing_is_foretold_before_the_first_batch_nor_beyond_the_farthest() -> None:
     """Whatever the numbers are."""
-    assert Regression.start(2).foretold(np.array([1.0, 1e12])) == (0.0, 0.0)
-    known = Regression.start(2).learned(np.array([1.0, 1.0]), (1e9, -1e9))
-    shift, stretch = known.foretold(np.array([1.0, 1e12]))
+    assert Regression.start(2).predict(np.array([1.0, 1e12])) == (0.0, 0.0)
+    known = Regression.start(2).updated(np.array([1.0, 1.0]), (1e9, -1e9))
+    shift, stretch = known.predict(np.array([1.0, 1e12]))
     assert (shift, stretch) == (FARTHEST[0], -FARTHEST[1])
 
 
 def test_it_survives_json() -> None:
     """To the bit."""
-    known = Regression.start(2).learned(np.array([1.0, 0.1]), (0.3, 0.7))
+    known = Regression.start(2).updated(np.array([1.0, 0.1]), (0.3, 0.7))
     again = Regression.from_json(json.loads(json.dumps(known.to_json())))
     assert np.array_equal(again.products, known.products)
     assert np.array_equal(again.moments, known.moments)

@@ -14,8 +14,8 @@ from streamdp.learning.mixture.broad import broad_curves
 from streamdp.learning.mixture.cuts import EVEN, cuts
 from streamdp.learning.mixture.distribution import Distribution
 from streamdp.learning.mixture.evidence import Evidence
-from streamdp.learning.mixture.memory import LEAST_BROAD, OTHERS, Around, Memory
-from streamdp.learning.mixture.other_groups import Shown, together
+from streamdp.learning.mixture.memory import LEAST_BROAD, OTHERS, BatchFacts, Memory
+from streamdp.learning.mixture.other_groups import GroupEvidence, together
 from streamdp.learning.mixture.past import INPUTS, Past
 from streamdp.mechanisms.histograms import Histogram
 from streamdp.types import FloatArray, Grid
@@ -33,19 +33,21 @@ def batch(location: float, scale: float = 100.0) -> Distribution:
     return Distribution.about(location + scale * np.log(SHARES / (1.0 - SHARES)) / 1.8, SHARES)
 
 
-def around(inputs: FloatArray = ONE, others: Distribution | None = None) -> Around:
-    return Around(GRID, broad_curves(GRID, GUESS), inputs, others)
+def facts(inputs: FloatArray = ONE, others: Distribution | None = None) -> BatchFacts:
+    return BatchFacts(GRID, broad_curves(GRID, GUESS), inputs, others)
 
 
-def shown(memory: Memory, of: Around, true: Distribution, random: np.random.Generator) -> Memory:
+def shown(
+    memory: Memory, of: BatchFacts, true: Distribution, random: np.random.Generator
+) -> Memory:
     """The memory after one release of counts between nine cuts."""
     belief = memory.belief(of)
     at = tuple(sorted(set(cuts(belief.marginal, EVEN))))
-    sums = np.concatenate(([0.0], true.share(np.array(at, dtype=float)), [1.0]))
+    sums = np.concatenate(([0.0], true.cdf(np.array(at, dtype=float)), [1.0]))
     counts = np.rint(ROWS * np.diff(sums) + random.normal(0.0, VARIANCE**0.5, len(at) + 1))
     stage = Histogram(at, tuple(counts.astype(int).tolist()))
     evidence = Evidence.counted([stage], [VARIANCE], belief.records, belief.marginal)
-    return memory.learned(of, belief.after(evidence))
+    return memory.updated(of, belief.after(evidence))
 
 
 def along(
@@ -58,15 +60,15 @@ def along(
     random, off = np.random.default_rng(1), []
     known = memory or START
     for number, place in enumerate(places):
-        of = around(inputs[number] if inputs else ONE, others[number] if others else None)
+        of = facts(inputs[number] if inputs else ONE, others[number] if others else None)
         true = batch(place)
-        off.append(abs(known.belief(of).marginal.centre - true.centre) / true.width)
+        off.append(abs(known.belief(of).marginal.centre - true.centre) / true.half_width)
         known = shown(known, of, true, random)
     return known, np.array(off)
 
 
 def past_of(memory: Memory) -> Past:
-    (past,) = memory.believers
+    (past,) = memory.predictors
     assert isinstance(past, Past)
     return past
 
@@ -85,8 +87,8 @@ def test_the_broad_curves_never_lose_all_weight() -> None:
     """However well the past foretells batches, as a stream may be lost tomorrow."""
     memory, off = along([0.0] * 10)
     assert off[5:].max() < 0.2
-    assert LEAST_BROAD * 0.9 < memory.shares()[BROAD] < 0.1
-    assert sum(memory.shares().values()) == pytest.approx(1.0)
+    assert LEAST_BROAD * 0.9 < memory.component_weights()[BROAD] < 0.1
+    assert sum(memory.component_weights().values()) == pytest.approx(1.0)
 
 
 def test_what_was_is_forgotten() -> None:
@@ -109,7 +111,7 @@ def test_public_numbers_that_explain_batches_gain_weight() -> None:
     inputs = [np.array([1.0, day]) for day in days.tolist()]
     memory, off = along(places, inputs)
     _, without = along(places)
-    assert max(memory.shares(), key=memory.shares().__getitem__) == INPUTS
+    assert max(memory.component_weights(), key=memory.component_weights().__getitem__) == INPUTS
     assert off[40:].mean() < 0.6 * without[40:].mean()
 
 
@@ -128,7 +130,7 @@ def test_other_groups_that_agree_lower_the_first_errors() -> None:
     memory, off = along(places.tolist(), others=others)
     _, alone = along(places.tolist())
     assert np.median(off[2:]) < 0.5 * np.median(alone[2:])
-    assert max(memory.shares(), key=memory.shares().__getitem__) == OTHERS
+    assert max(memory.component_weights(), key=memory.component_weights().__getitem__) == OTHERS
 
 
 def test_other_numbers_than_before_are_learned_anew() -> None:
@@ -141,11 +143,11 @@ def test_other_numbers_than_before_are_learned_anew() -> None:
 
 def test_groups_together_are_the_mean_of_their_places() -> None:
     """By the roots of their sizes."""
-    far = together([Shown(100, batch(0.0)), Shown(900, batch(400.0))])
+    far = together([GroupEvidence(100, batch(0.0)), GroupEvidence(900, batch(400.0))])
     assert far.centre == pytest.approx(300.0, abs=1.0)
-    assert far.width == pytest.approx(batch(0.0).width, rel=0.01)
+    assert far.half_width == pytest.approx(batch(0.0).half_width, rel=0.01)
     one = batch(7.0)
-    assert together([Shown(5, one)]) is one
+    assert together([GroupEvidence(5, one)]) is one
 
 
 @pytest.mark.parametrize("place", [1e4, -1e4])

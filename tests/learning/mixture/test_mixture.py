@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from streamdp.learning.baselines import Fixed
-from streamdp.learning.learner import Counted, Observation
+from streamdp.learning.learner import CountedPlan, Observation
 from streamdp.learning.mixture.memory import Memory
 from streamdp.priors.families import Cauchy
 from streamdp.simulation.comparison import chance
@@ -152,9 +152,9 @@ def test_what_is_learned_stays_small_and_survives_json(epsilon: Fraction) -> Non
     assert len(text) < 60_000
     cuts = []
     for each in (state, json.loads(text)):
-        way = made.plan(each, BATCH).mechanism.way
-        assert isinstance(way, Counted)
-        cuts.append(list(way.next_cuts(())))
+        release_plan = made.plan(each, BATCH).mechanism.release_plan
+        assert isinstance(release_plan, CountedPlan)
+        cuts.append(list(release_plan.next_cuts(())))
     assert cuts[0] == cuts[1]
 
 
@@ -162,16 +162,19 @@ def test_a_state_that_is_not_finite_starts_anew(monkeypatch: pytest.MonkeyPatch)
     """A learner that overflows is no worse than one that has seen nothing."""
     made = kind()
     _, state = run(made, normal(2))
-    way = made.plan(state, BATCH).mechanism.way
+    release_plan = made.plan(state, BATCH).mechanism.release_plan
     monkeypatch.setattr(Memory, "finite", lambda memory: False)
-    counted = way.histograms.draw(normal(1)[0], way.next_cuts, chance(1))
-    assert made.learner.observe(state, Observation((), way=way, counted=counted)) == made.init()
+    counted = release_plan.histograms.draw(normal(1)[0], release_plan.next_cuts, chance(1))
+    assert (
+        made.learner.observe(state, Observation((), release_plan=release_plan, counted=counted))
+        == made.init()
+    )
 
 
 def test_the_robust_prior_keeps_its_weight_where_all_are_drawn() -> None:
     """Whatever was released, each quantile's prior has 0.05 of the robust one everywhere."""
     made = kind()
-    _, state = run(replace(made, learner=made.learner.drawing_all()), normal(4))
+    _, state = run(replace(made, learner=made.learner.without_counts()), normal(4))
     edges = np.linspace(-1e4, 1e4, 101)
     floor = Cauchy(0.0, 1.0).log_mass(edges[:-1], edges[1:]) + np.log(0.05) - 1e-9
     priors = made.believed(state).robust

@@ -32,7 +32,7 @@ def numbers(
         true = stream(chance, day)
         total = true + chance.laplace(0.0, scale, BINS).sum()
         number = Number.of(known, [total], [deviation**2])
-        known = Records.from_json(known.learned(number, day + 2).to_json())
+        known = Records.from_json(known.updated(number, day + 2).to_json())
         yield true, number
 
 
@@ -56,7 +56,7 @@ def test_empty_days_are_seen_and_no_others(deviation: float, seen: float) -> Non
     found = [each for seed in range(8) for each in numbers(STREAMS[name], deviation, seed)]
     assert np.mean([number.hardly_any for true, number in found if not true]) >= seen
     assert not any(number.hardly_any for true, number in found if true)
-    assert all(number.usual > 0.5 for true, number in found if true > 700)
+    assert all(number.p_usual > 0.5 for true, number in found if true > 700)
 
 
 def test_a_stream_that_has_shrunk_for_good_is_followed() -> None:
@@ -65,17 +65,17 @@ def test_a_stream_that_has_shrunk_for_good_is_followed() -> None:
     for day in range(60):
         total = 900.0 if day < 40 else 90.0
         number = Number.of(known, [total], [25.0])
-        known = known.learned(number, day + 2)
+        known = known.updated(number, day + 2)
         if day == 40:
-            assert number.usual < 0.1
+            assert number.p_usual < 0.1
         if day >= 50:
-            assert number.usual > 0.5
+            assert number.p_usual > 0.5
 
 
 def test_a_release_without_counts_teaches_nothing() -> None:
     """Drawn quantiles do not tell how many records there were."""
     known = Records.expected(100)
-    assert known.learned(None, 1) == known
+    assert known.updated(None, 1) == known
 
 
 def test_a_state_of_three_numbers_is_read() -> None:
@@ -93,6 +93,6 @@ def test_any_total_has_a_posterior(total: float, variance: float, mean: float) -
     assert np.isfinite(number.weights).all()
     assert number.weights.sum() == pytest.approx(1.0)
     assert 0.0 <= low <= number.point <= high
-    assert 0.0 <= number.usual <= 1.0
-    assert np.isfinite([number.mean, number.variance, number.fewer]).all()
+    assert 0.0 <= number.p_usual <= 1.0
+    assert np.isfinite([number.mean, number.variance, number.extra_sampling_variance]).all()
     assert number.mean >= 1.0

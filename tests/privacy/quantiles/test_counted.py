@@ -19,7 +19,7 @@ from streamdp.kinds.quantiles.build import build
 from streamdp.kinds.quantiles.kind import QuantilePlan, Quantiles
 from streamdp.kinds.quantiles.section import QuantilesSection
 from streamdp.kinds.spec import BuildContext
-from streamdp.learning.learner import Counted
+from streamdp.learning.learner import CountedPlan
 from streamdp.learning.mixture.mixture import BayesianMixture
 from streamdp.mechanisms.histograms import Histogram, Histograms, exact_counts
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
@@ -113,7 +113,7 @@ def test_what_is_counted_and_inferred_loses_no_more_than_epsilon(
     made = kind()
     state = learned(made, records, releases)
     plan = made.plan(state, BATCH)
-    assert isinstance(plan.mechanism.way, Counted)
+    assert isinstance(plan.mechanism.release_plan, CountedPlan)
     assert epsilon_of(plan.event) == EPSILON
     assert 0.99 <= largest_loss(made, state) <= EPSILON + 1e-9
 
@@ -135,9 +135,9 @@ def test_cuts_follow_from_the_state_and_not_from_the_batch() -> None:
 
 def _with_cuts(plan: Plan, cut: Callable[[], Iterable[int]]) -> Plan:
     mechanism: QuantilePlan = plan.mechanism
-    assert isinstance(mechanism.way, Counted)
-    way = replace(mechanism.way, next_cuts=lambda stages: cut())
-    return replace(plan, mechanism=replace(mechanism, way=way))
+    assert isinstance(mechanism.release_plan, CountedPlan)
+    release_plan = replace(mechanism.release_plan, next_cuts=lambda stages: cut())
+    return replace(plan, mechanism=replace(mechanism, release_plan=release_plan))
 
 
 class CutAtTheRecords(Quantiles):
@@ -211,15 +211,15 @@ def test_mistakes_are_caught(mistake: Callable[..., Quantiles]) -> None:
 def test_every_way_costs_the_same_epsilon_whatever_was_released() -> None:
     """The price is fixed before the first release; how a batch is drawn cannot change it."""
     made = kind()
-    assert len(made.learner.ways()) == 2
-    assert {epsilon_of(each.event()) for each in made.learner.ways()} == {EPSILON}
+    assert len(made.learner.mechanisms()) == 2
+    assert {epsilon_of(each.event()) for each in made.learner.mechanisms()} == {EPSILON}
     states = [made.init(), *(learned(made, APART, count) for count in range(1, 4))]
     events = [made.plan(state, BATCH).event for state in states]
     assert {epsilon_of(event) for event in events} == {EPSILON}
     assert [event["drawn"] for event in events] == [0, 1, 1, 1]
     assert len({event["prior"] for event in events}) > 1
     assert all(event["events"] == events[0]["events"] for event in events)
-    worst = max(rho_of(each.event()) for each in made.learner.ways())
+    worst = max(rho_of(each.event()) for each in made.learner.mechanisms())
     assert {rho_of(event) for event in events} == {worst}
 
 
@@ -244,10 +244,12 @@ def test_the_ledger_names_the_way_that_is_drawn(count: int, measure: str, neighb
     made = build(section, BuildContext(neighbours, 1, 1, "duckdb", None))  # type: ignore[arg-type]
     for releases in (0, 1):
         plan = made.plan(learned(made, APART, releases), BATCH)
-        way = plan.mechanism.way
-        mechanism = way.histograms if isinstance(way, Counted) else way.tree
+        release_plan = plan.mechanism.release_plan
+        mechanism = (
+            release_plan.histograms if isinstance(release_plan, CountedPlan) else release_plan.tree
+        )
         counts = measure == "counts" and count > 1
-        assert isinstance(way, Counted) == (releases > 0 and counts)
+        assert isinstance(release_plan, CountedPlan) == (releases > 0 and counts)
         event = plan.event["events"][plan.event["drawn"]] if counts else plan.event
         assert event.items() >= mechanism.event().items()
         assert epsilon_of(plan.event) == 1

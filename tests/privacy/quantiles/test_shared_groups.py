@@ -12,7 +12,7 @@ from typing import Any, cast
 from streamdp.kinds.grouped import Grouped
 from streamdp.kinds.quantiles.kind import QuantilePlan, Quantiles
 from streamdp.learning.baselines import Fixed
-from streamdp.learning.learner import Drawn
+from streamdp.learning.learner import DrawnPlan
 from streamdp.learning.mixture.mixture import BayesianMixture
 from streamdp.mechanisms.histograms import Histograms
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
@@ -39,9 +39,11 @@ class Follower(Quantiles):
         if not shown:
             return plan
         mechanism: QuantilePlan = plan.mechanism
-        assert isinstance(mechanism.way, Drawn)
-        way = replace(mechanism.way, prior=JointPrior((nearly_sure(shown[-1], CELLS),)))
-        return replace(plan, mechanism=replace(mechanism, way=way))
+        assert isinstance(mechanism.release_plan, DrawnPlan)
+        release_plan = replace(
+            mechanism.release_plan, prior=JointPrior((nearly_sure(shown[-1], CELLS),))
+        )
+        return replace(plan, mechanism=replace(mechanism, release_plan=release_plan))
 
     def shown(self, plan: Plan, outcome: Outcome) -> tuple[Any, ...]:
         return (int(outcome.rows[0]["value"] or 0),)
@@ -168,7 +170,7 @@ def second(kind: Grouped, state: Json, cell: int) -> QuantilePlan:
 def test_experts_that_know_the_other_groups_of_a_day_cost_no_more() -> None:
     """The production learner, where the second group's prior follows from the first draw."""
     kind, state = learned("quantiles")
-    priors = [second(kind, state, cell).way.prior.describe() for cell in (0, 2)]  # type: ignore[union-attr]
+    priors = [second(kind, state, cell).release_plan.prior.describe() for cell in (0, 2)]  # type: ignore[union-attr]
     assert priors[0] != priors[1]
     assert loss(kind, state, neighbours(1)) <= EPSILON
 
@@ -176,7 +178,7 @@ def test_experts_that_know_the_other_groups_of_a_day_cost_no_more() -> None:
 def test_experts_that_cut_where_the_other_groups_lie_cost_no_more() -> None:
     """Cuts of the second group follow from the noisy counts of the first."""
     kind, state = learned("counts")
-    cuts = [tuple(second(kind, state, cell).way.next_cuts(())) for cell in (0, 2)]  # type: ignore[union-attr]
+    cuts = [tuple(second(kind, state, cell).release_plan.next_cuts(())) for cell in (0, 2)]  # type: ignore[union-attr]
     assert cuts[0] != cuts[1]
     plan = kind.plan(state, BATCH)
 
