@@ -10,7 +10,7 @@ from streamdp.reports.charts.own import OwnChart, own_charts
 from streamdp.reports.charts.panels import Panel, panels
 from streamdp.reports.releases.ahead import ahead
 from streamdp.reports.releases.happenings import Happenings, happenings
-from streamdp.reports.releases.series import TOGETHER, Ahead, Line, Picture, picture
+from streamdp.reports.releases.series import Ahead, Line, Picture, picture
 from streamdp.store import rollups
 from streamdp.store.reading.browse import Stretch, newest_releases, sampled_releases
 from streamdp.types import Json, Release, Row
@@ -138,13 +138,17 @@ def _read(view: View, job: str, what: Wanted) -> Drawing:
     """Read the series of a job; unknown names of parts, series and steps are ignored."""
     steps = rollups.steps(view.database, job)
     per = what.per if what.per in steps else ""
+    together = frozenset[str]()
     if per:
-        releases, every = _rolled_up(view, job, per, what), 1
+        releases, together = _rolled_up(view, job, per, what)
+        every = 1
     elif what.last == "all":
         releases, every = sampled_releases(view.database, job, POINTS, what.stretch)
     else:
         releases, every = newest_releases(view.database, job, int(what.last), what.stretch), 1
     whole = picture(releases, view.columns(job))
+    of_all = (each.name for each in whole.series if together.intersection(each.labels))
+    whole = replace(whole, together=frozenset(of_all))
     if not per and what.stretch == Stretch() and releases:
         whole = replace(whole, ahead=_ahead(view, job, whole))
     parts = whole.parts()
@@ -178,31 +182,43 @@ def _ahead(view: View, job: str, whole: Picture) -> tuple[Ahead, ...]:
     return view.known(("ahead", job), whole.ids[-1], compute)
 
 
-def _rolled_up(view: View, job: str, step: str, what: Wanted) -> tuple[Release, ...]:
-    """The newest revisions of the rollups of one step, as releases; where batches miss, flagged."""
+def _rolled_up(
+    view: View, job: str, step: str, what: Wanted
+) -> tuple[tuple[Release, ...], frozenset[str]]:
+    """The newest revisions of the rollups of one step, as releases; where batches miss, flagged.
+
+    Also the labels by which rows of all groups together go.
+    """
     by = view.configuration.releases[job].by
     last, stretch = POINTS if what.last == "all" else int(what.last), what.stretch
-    return tuple(
+    found = rollups.select(view.database, job, step, last, stretch.since, stretch.until)
+    labels = [_of_all(each.rows, by) for each in found]
+    made = tuple(
         replace(
             each,
-            rows=_rows_of_rollup(each.rows, by),
+            rows=_rows_of_rollup(each.rows, by, label),
             columns=tuple(column for column in each.columns if column.name not in _OF_ROLLUPS),
         )
-        for each in rollups.select(view.database, job, step, last, stretch.since, stretch.until)
+        for each, label in zip(found, labels, strict=True)
     )
+    return made, frozenset(labels) if by else frozenset()
 
 
-def _rows_of_rollup(rows: Sequence[Row], by: Sequence[str]) -> tuple[Row, ...]:
-    """Rows as charts take them: one of no group is of all of them together, and says so."""
+def _of_all(rows: Sequence[Row], by: Sequence[str]) -> str:
+    """The label of rows of all groups together: not of all records."""
     groups = {tuple(row.get(name) for name in by) for row in rows}
-    many = len([each for each in groups if None not in each])
+    return f"{len([each for each in groups if None not in each])} groups together"
+
+
+def _rows_of_rollup(rows: Sequence[Row], by: Sequence[str], of_all: str) -> tuple[Row, ...]:
+    """Rows as charts take them: one of no group is of all of them together, and says so."""
     found = []
     for row in rows:
         kept = {name: value for name, value in row.items() if name not in _OF_ROLLUPS}
         if row.get("missing") and not row.get("flag"):
             kept["flag"] = f"{row['missing']} batches missing"
         if by and row.get(by[0]) is None:
-            kept[by[0]] = f"{many} {TOGETHER}"
+            kept[by[0]] = of_all
         found.append(kept)
     return tuple(found)
 

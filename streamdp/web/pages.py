@@ -130,9 +130,9 @@ def show_job(request: Request, view: View) -> Response:
         table = picture(releases[:rows], view.columns(job))
         table = table.part(drawing.part) if drawing.part else table
     columns = tables.columns(table)
-    if drawing.per:
-        columns = _from_0_on(view, job, columns)
     look = job_look(view.configuration, view.database, job, view.now, None, view.spent(job))
+    if drawing.per and look.recent:
+        columns = _from_0_on(view, job, look.recent[-1], columns)
     daemon = daemon_state(signs_of_life(view.database, view.configuration.store.path)[0], view.now)
     newest = []
     if drawing.whole.times and not drawing.per:
@@ -176,11 +176,12 @@ def show_job(request: Request, view: View) -> Response:
     )
 
 
-def _from_0_on(view: View, job: str, columns: list[tables.Column]) -> list[tables.Column]:
+def _from_0_on(
+    view: View, job: str, newest: Release, columns: list[tables.Column]
+) -> list[tables.Column]:
     """Columns of rollups: those that count records, or sum values from 0 on, know it."""
-    newest = newest_releases(view.database, job, 1)
-    found = view.measured(job, newest[0])() if newest else None
-    if found is None or not any(each.measurements for each in found.releases):
+    found = view.measured(job, newest)()
+    if not any(each.measurements for each in found.releases):
         return columns
 
     rows = [each.picture.labels_of(each.series) for each in columns]

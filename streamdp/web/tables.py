@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from streamdp.reports.releases.digits import written
+from streamdp.reports.releases.digits import from_0_on, written
 from streamdp.reports.releases.headline import digits_of, rounded, usual_of
 from streamdp.reports.releases.series import MEASURED, Line, Picture, Series
 from streamdp.types import Json
@@ -131,9 +131,11 @@ class Column:
         ends, value = self.line.interval(at), self.value(at)
         flag = self.series.flag(at) or ""
         if self.never_negative and ends is not None:
-            if ends[1] < 0:
+            shown = from_0_on(value, *ends)
+            if shown is None:
                 return Cell("0", BELOW, flag)
-            value, ends = max(value, 0.0), (max(ends[0], 0.0), ends[1])
+            value, *_ = shown
+            ends = shown[1], shown[2]
         return Cell(_said(value, self.digits), _reach(ends, self.digits), flag)
 
 

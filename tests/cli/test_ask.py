@@ -8,7 +8,6 @@ import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from shutil import copytree
 from xml.etree import ElementTree
 
 import pytest
@@ -21,7 +20,6 @@ from streamdp.library.ask import asking
 from streamdp.log.setup import close
 from streamdp.reports.releases.sentences import chances, in_100
 from streamdp.store.database import connect_to_read
-from streamdp.text import iso
 from streamdp.types import Json
 
 DEMO = Path(__file__).parents[2] / "config.yaml"
@@ -279,30 +277,3 @@ def test_a_notebook_asks_the_same(home: Path) -> None:
             store.ask("air_time").share(above=3, up_to=2)
         with pytest.raises(StreamdpError, match="no releases"):
             store.ask("nobody")
-
-
-def test_a_report_into_a_folder_that_is_not_there_names_it() -> None:
-    """And not the file that it would be written to first."""
-    arguments = ["report", "air_time", "-o", "nowhere/report.md"]
-    with pytest.raises(StreamdpError) as error:
-        CliRunner().invoke(cli, arguments, catch_exceptions=False)
-    assert error.value.what == "there is no folder nowhere"
-
-
-def test_a_budget_says_that_its_source_ends_first() -> None:
-    """By the configuration, after ten days of caps for many more."""
-    result = CliRunner().invoke(cli, ["budget"], catch_exceptions=False)
-    assert "; the source ends before that, at 2013-01-11" in result.stdout
-
-
-def test_a_daemon_that_stopped_gave_its_last_sign_with_its_last_release(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It beats no more while it ends."""
-    copied = copytree(home, tmp_path / "copied")
-    with closing(sqlite3.connect(copied / "streamdp.db")) as store, store:
-        store.execute("UPDATE instance SET heartbeat_at = heartbeat_at - 600")
-        (last,) = store.execute("SELECT max(released_at) FROM release").fetchone()
-    monkeypatch.chdir(copied)
-    result = CliRunner().invoke(cli, ["status"], catch_exceptions=False)
-    assert f"stopped, last sign of life {iso(last)}" in result.stdout

@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from streamdp.cli.output import print_rows
 from streamdp.errors import StreamdpError
 from streamdp.log.setup import close
 from streamdp.mechanisms.quantile_tree.planning import accuracy
+from streamdp.text import iso
 from tests.children import program
 
 DEMO = Path(__file__).parents[2] / "config.yaml"
@@ -297,6 +299,26 @@ def test_cap_refuses_what_makes_no_sense(released: Path, options: tuple[str, ...
     assert ran.returncode == 2, ran.stderr
     rows = [json.loads(line) for line in typed("budget", "--ledger", "--json").stdout.splitlines()]
     assert [row["purpose"] for row in rows].count("cap") == 1
+
+
+def test_a_report_into_a_folder_that_is_not_there_names_it(released: Path) -> None:
+    """And not the file that it would be written to first."""
+    said = process("report", "air_time", "-o", "nowhere/report.md").stderr
+    assert "there is no folder nowhere" in said
+    assert ".report.md" not in said
+
+
+def test_a_budget_says_that_its_source_ends_first(released: Path) -> None:
+    """By the configuration, after ten days of caps for many more."""
+    assert "; the source ends before that, at 2013-01-11" in typed("budget").stdout
+
+
+def test_a_daemon_that_stopped_gave_its_last_sign_with_its_last_release(released: Path) -> None:
+    """It beats no more while it ends."""
+    with closing(sqlite3.connect(released / "streamdp.db")) as store, store:
+        store.execute("UPDATE instance SET heartbeat_at = heartbeat_at - 600")
+        (last,) = store.execute("SELECT max(released_at) FROM release").fetchone()
+    assert f"stopped, last sign of life {iso(last)}" in typed("status").stdout
 
 
 def test_status_says_that_the_next_run_is_refused(home: Path) -> None:

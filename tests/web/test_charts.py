@@ -17,7 +17,7 @@ from streamdp.reports.charts.lines import breaks, fan, lines, steps
 from streamdp.reports.charts.maps import SHADES, over_time
 from streamdp.reports.charts.panels import panels
 from streamdp.reports.releases.headline import headline, rounded
-from streamdp.reports.releases.series import TOGETHER, Picture, picture
+from streamdp.reports.releases.series import Picture, picture
 from streamdp.store.database import connect_to_read
 from streamdp.store.reading.browse import spending
 from streamdp.store.reading.reports import scope_reports
@@ -267,8 +267,9 @@ def test_a_count_of_a_period_is_shown_from_0_on() -> None:
 
 def test_all_groups_together_have_a_scale_of_their_own() -> None:
     """They press no group flat; what the lines are is said."""
-    names = [*"abcd", f"4 {TOGETHER}"]
-    flights, _ = panels("j", measured(names, "vwxyz"))
+    whole = measured([*"abcd", "all four"], "vwxyz")
+    of_all = frozenset(each.name for each in whole.series if "all four" in each.labels)
+    flights, _ = panels("j", replace(whole, together=of_all))
     assert flights.about.startswith("Groups on one scale, all together on another. The line is")
     *axes, last = [tuple(scale(drawn(each.sizes["small"]))) for each in flights.charts]
     assert len({*axes}) == 1

@@ -325,7 +325,8 @@ def test_counts_alone_are_shown_from_0_on_in_rollups(configuration: Configuratio
 
         view: Any = SimpleNamespace(database=store, measured=measured)
         for job, expected in (("traffic", {True}), ("air_time", {False}), ("delays", {False})):
-            found = _from_0_on(view, job, columns(told(configuration, job).picture))
+            of = told(configuration, job)
+            found = _from_0_on(view, job, of.releases[-1], columns(of.picture))
             assert {each.never_negative for each in found} == expected
 
 

@@ -100,7 +100,8 @@ def ask(
         table = _measured(configuration, job, asked)
         rows = list(table.rows)
         if output is not None:
-            _draw(output, job, table)
+            shares = any(asked[each] is not None for each in ("above", "up_to", "histogram"))
+            _draw(output, job, table, shares=shares)
     if as_json or as_csv:
         print_rows(rows, "json" if as_json else "csv")
     else:
@@ -156,12 +157,12 @@ def _over(made: Ask, asked: dict[str, Any], about: dict[str, Any]) -> Table:
     )
 
 
-def _draw(output: Path, job: str, table: Table) -> None:
+def _draw(output: Path, job: str, table: Table, *, shares: bool) -> None:
     from streamdp.reports.charts.answers import drawn
 
     if output.suffix != ".svg":
         raise ConfigurationError("a picture of answers is .svg", where=str(output))
-    output.write_text(drawn(job, table.rows), encoding="utf-8")
+    output.write_text(drawn(job, table.rows, shares=shares), encoding="utf-8")
     click.echo(f"wrote {output}", err=True)
 
 

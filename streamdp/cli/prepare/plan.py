@@ -33,9 +33,6 @@ from streamdp.privacy.amounts import atto_up
 
 DAY = 86_400
 
-FARTHEST = 253_370_764_800
-"""The year 9999."""
-
 if TYPE_CHECKING:
     from streamdp.config import Configuration
     from streamdp.database import Database
@@ -182,7 +179,7 @@ def _print_budget(
 
 def _lasts(configuration: Configuration, copy: Database, scope: str, until: int) -> dict[str, Json]:
     """How many more batches the lifetime cap has room for afterwards, and until when."""
-    from streamdp.reports.guarantee.outlook import prices_of_batch, sum_of
+    from streamdp.reports.guarantee.outlook import LAST_MOMENT, prices_of_batch, sum_of
     from streamdp.reports.releases.periods import day_of
     from streamdp.reports.state.overview import purse_of
     from streamdp.sources.windows import Windows
@@ -199,7 +196,7 @@ def _lasts(configuration: Configuration, copy: Database, scope: str, until: int)
         if cut.end is not None and end >= cut.end:
             row["lasts_until"] = "the source ends before"
         else:
-            row["lasts_until"] = day_of(end) if end < FARTHEST else "ever"
+            row["lasts_until"] = day_of(end) if end < LAST_MOMENT else "after 2100"
     return row
 
 

@@ -15,7 +15,7 @@ LETTERS = 40
 """Letters of a label for which there is room on its side."""
 
 
-def drawn(job: str, rows: Sequence[Mapping[str, Json]]) -> str:
+def drawn(job: str, rows: Sequence[Mapping[str, Json]], *, shares: bool = False) -> str:
     """The answers about a job, as an SVG file.
 
     What all answers have in common stands above them, and what bars and ticks are; what their
@@ -24,13 +24,13 @@ def drawn(job: str, rows: Sequence[Mapping[str, Json]]) -> str:
     Args:
         job: Its name.
         rows: With `value`, or `change`, between `lower` and `upper`.
+        shares: Whether values are shares of the records.
 
     Raises:
         StreamdpError: There are none.
     """
     if not rows:
         raise StreamdpError("there is no answer to draw")
-    shares = all(str(row["question"]).startswith("share ") for row in rows)
     ends = [float(row[name]) for row in rows for name in ("lower", "upper")]
     across = spanning(ends, SIDE, WIDTH - RIGHT, zero=shares)
     first = TOP + HEAD

@@ -15,7 +15,7 @@ from streamdp.reports.charts.frame import LEFT, MINI, SMALL, WIDE, WIDTH, Drawn,
 from streamdp.reports.charts.lines import Mark, Shade, fan, has_numbers, lines
 from streamdp.reports.charts.maps import over_time
 from streamdp.reports.releases.happenings import Happenings
-from streamdp.reports.releases.series import NESTED, TOGETHER, Picture, Series
+from streamdp.reports.releases.series import NESTED, Picture, Series
 
 CELLS = "cell"
 """Label of rows that are cells of one histogram."""
@@ -192,7 +192,7 @@ def _parts(picture: Picture) -> tuple[str, list[_Part]]:
     read = f"The line is {_drawn(picture.series[0])}{read}."
     if many <= FEW:
         return read, [_Part("", picture, "lines", reach)]
-    whole = [each.name for each in picture.series if each.name.endswith(TOGETHER)]
+    whole = [each.name for each in picture.series if (each.key or each.name) in picture.together]
     alike = picture.only([each.name for each in picture.series if each.name not in whole])
     shared = alike.reach()
     scale = "Groups on one scale, all together on another" if whole else "All on one scale"

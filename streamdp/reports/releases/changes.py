@@ -17,6 +17,7 @@ from streamdp.config import Configuration
 from streamdp.database import Database
 from streamdp.errors import ConfigurationError
 from streamdp.reports.releases.averages import Labels, averages, choices, found_keys
+from streamdp.reports.releases.digits import from_0_on
 from streamdp.reports.releases.headline import headline_series
 from streamdp.reports.releases.sentences import CLEAR, change_said
 from streamdp.reports.releases.series import MEASURED, NESTED, Picture, row_name, text_of
@@ -45,6 +46,8 @@ MOST_FILES = 1000
 
 Interval = tuple[float, float, float]
 """A value and the ends of its interval."""
+
+_NONE: Interval = (0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +103,12 @@ class PeriodRow:
     @property
     def shown(self) -> Interval:
         """The value as people are told it: below 0 lies noise alone, if nothing is negative."""
-        value, lower, upper = self.value
-        if not self.never_negative:
-            return self.value
-        return max(value, 0.0), max(lower, 0.0), max(upper, 0.0)
+        return (from_0_on(*self.value) or _NONE) if self.never_negative else self.value
 
     @property
     def is_impossible(self) -> bool:
         """Whether it is never negative, and all of its interval lies below 0."""
-        return self.never_negative and self.value[2] < 0
+        return self.never_negative and from_0_on(*self.value) is None
 
 
 @dataclass(frozen=True, slots=True)

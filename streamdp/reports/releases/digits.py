@@ -23,6 +23,17 @@ def of_size(number: float, digits: int) -> int:
     return digits - 1 - math.floor(math.log10(abs(number)))
 
 
+def from_0_on(value: float, lower: float, upper: float) -> tuple[float, float, float] | None:
+    """What is never negative as people are told it; None where noise took all of it below 0.
+
+    >>> from_0_on(3.0, -2.0, 8.0), from_0_on(-1.0, -4.0, 2.0), from_0_on(-9.0, -12.0, -6.0)
+    ((3.0, 0.0, 8.0), (0.0, 0.0, 2.0), None)
+    """
+    if upper < 0:
+        return None
+    return max(value, 0.0), max(lower, 0.0), max(upper, 0.0)
+
+
 def written(number: float, digits: int) -> str:
     """A number with so many digits after the point; nought has no sign.
 

@@ -17,9 +17,6 @@ MANY = 24
 MEASURED = ("measure", "statistic")
 """Labels that say what a row measures: rows that differ in them share no axis."""
 
-TOGETHER = "groups together"
-"""End of the name of a row that is of all groups of a job: not of all records."""
-
 NESTED = "quantile"
 """Label of rows that lie within each other: the share of the records below each."""
 
@@ -136,6 +133,7 @@ class Picture:
         axis: What `times` are.
         said: What places go by, in words, where that is not the windows of batches.
         ahead: What is expected of the next batch.
+        together: Names of the series that are of all groups of a job together.
     """
 
     times: tuple[int, ...]
@@ -146,6 +144,7 @@ class Picture:
     axis: Axis = "time"
     said: str = ""
     ahead: tuple[Ahead, ...] = ()
+    together: frozenset[str] = frozenset()
 
     @property
     def labels(self) -> tuple[str, ...]:
