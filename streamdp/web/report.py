@@ -270,8 +270,7 @@ def _chance(moved: Moved | None) -> Cell:
     """How likely it is that records changed, and beyond usual ups and downs where that is clear."""
     if moved is None or moved.differ is None or moved.rose is None:
         return Cell("–")
-    way, beyond = ("rose", moved.rose) if moved.rose >= 0.5 else ("fell", 1 - moved.rose)
-    said = f"{way} beyond usual ups and downs {in_100(beyond)}"
+    said = f"beyond usual: {in_100(max(moved.rose, 1 - moved.rose))}"
     return Cell(f"{in_100(moved.differ)} in 100", said if moved.direction else "no clear change")
 
 

@@ -64,7 +64,7 @@ PAGES = (
         "/jobs/airports",
         "/jobs/traffic?part=airport%2C+carrier",
     ),
-    *("/statement", "/budget"),
+    *("/statement", "/budget", "/log"),
 )
 
 

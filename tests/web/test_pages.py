@@ -32,7 +32,7 @@ from streamdp.store.reading.read_only import PRIVATE
 from streamdp.store.schema.migrations import migrate
 from streamdp.types import Row
 from streamdp.web.app import application
-from streamdp.web.charts import _rows_of_rollup
+from streamdp.web.charts import _of_all, _rows_of_rollup
 from streamdp.web.downloads import csv_text
 from streamdp.web.forms import render
 from streamdp.web.pages import _rows_said
@@ -85,10 +85,10 @@ def test_a_rollup_of_no_group_is_named_as_that_of_all_of_them() -> None:
     """As a row without a name it would pass for the total of all records."""
     one: Row = {"step": "week", "revision": 1, "airport": "JFK", "value": 3.0, "missing": 0}
     rows = one, {**one, "airport": "LGA"}, {**one, "airport": None}
-    found = _rows_of_rollup(rows, ("airport",))
+    found = _rows_of_rollup(rows, ("airport",), _of_all(rows, ("airport",)))
     assert found[0] == {"airport": "JFK", "value": 3.0, "missing": 0}
     assert [each["airport"] for each in found] == ["JFK", "LGA", "2 groups together"]
-    assert "airport" not in _rows_of_rollup(({"value": 3.0},), ())[0]
+    assert "airport" not in _rows_of_rollup(({"value": 3.0},), (), "")[0]
 
 
 def test_rows_of_a_table_are_counted_as_the_sentence_above_counts_them() -> None:

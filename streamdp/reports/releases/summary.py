@@ -45,7 +45,8 @@ CHANCES = (
     (
         "beyond usual ups and downs",
         "how likely it is, in 100, that whatever produces the records rose, or fell. Two periods"
-        " differ somewhat even where it has not, and this figure allows for that",
+        " differ somewhat even where it has not, and this figure allows for that; in tables,"
+        " beyond usual",
     ),
 )
 """The two chances of a change of a quantile, and what they mean."""
