@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from streamdp.sinks.columns import flat, record
 from streamdp.store.reading.browse import newest_releases
+from streamdp.text import printable
 from streamdp.types import Json, Release
 from streamdp.web.charts import wanted
 from streamdp.web.http.answers import tagged
@@ -77,16 +78,19 @@ def csv_text(rows: list[dict[str, Json]]) -> str:
 
 
 def _inert(value: Json) -> Json:
-    """A cell behind an apostrophe where a spreadsheet would compute it.
+    r"""A cell with its control signs written out, behind an apostrophe where it would be computed.
 
     Names of files and of groups may be somebody else's. Numbers are left as they are.
 
     >>> [_inert(each) for each in ("=1+1", "-a", "-1.5", "a-b", -1.5)]
     ["'=1+1", "'-a", '-1.5', 'a-b', -1.5]
+    >>> print(_inert("a\x1b[31m.csv"))
+    a\x1b[31m.csv
     """
-    if not isinstance(value, str) or not value.startswith(FORMULA) or NUMBER.fullmatch(value):
+    if not isinstance(value, str) or NUMBER.fullmatch(value):
         return value
-    return f"'{value}"
+    shown = printable(value)
+    return f"'{shown}" if value.startswith(FORMULA) else shown
 
 
 def _parquet(lines: list[dict[str, Json]]) -> bytes:

@@ -18,6 +18,7 @@ from streamdp.privacy.filters import Item, Measure
 from streamdp.reports.guarantee.outlook import in_words
 from streamdp.reports.releases.headline import is_unusual, rounded
 from streamdp.reports.releases.series import Series
+from streamdp.text import printable
 from streamdp.types import Json, Release
 from streamdp.version import __version__
 from streamdp.web.tables import of_mappings
@@ -47,6 +48,11 @@ def static_address(name: str) -> str:
     return f"/static/{name}?v={hashlib.sha256(static(name)).hexdigest()[:12]}"
 
 
+def _shown(value: Json) -> Json:
+    """What is filled in, with control signs written out: names may be somebody else's."""
+    return printable(value) if type(value) is str else value
+
+
 @cache
 def templates() -> Environment:
     """The templates; a name that is not filled in is an error."""
@@ -54,6 +60,7 @@ def templates() -> Environment:
         loader=PackageLoader("streamdp.web"),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,

@@ -30,11 +30,12 @@ from streamdp.store.database import connect
 from streamdp.store.reading.browse import Stretch, newest_releases, sampled_releases
 from streamdp.store.reading.read_only import PRIVATE
 from streamdp.store.schema.migrations import migrate
+from streamdp.text import printable
 from streamdp.types import Row
 from streamdp.web.app import application
 from streamdp.web.charts import _of_all, _rows_of_rollup
 from streamdp.web.downloads import csv_text
-from streamdp.web.forms import render
+from streamdp.web.forms import render, templates
 from streamdp.web.pages import _rows_said
 from streamdp.web.reader import Reader
 from tests.web.addresses import HOST, addresses
@@ -213,7 +214,7 @@ def test_a_spreadsheet_computes_no_cell_of_a_download() -> None:
     names = ["=1+1", "+cmd|'/c calc'!A0", "-a", "@sum(a1)", "\t=1+1", "\r=1", "\n=1", "-1.5", "a=1"]
     lines = list(csv.reader(io.StringIO(csv_text([{"batch": name, "n": -2} for name in names]))))
     assert [batch for batch, _ in lines[1:]] == [
-        *(f"'{name}" for name in names[:7]),
+        *(f"'{printable(name)}" for name in names[:7]),
         *names[7:],
     ]
     assert {number for _, number in lines[1:]} == {"-2"}
@@ -415,3 +416,9 @@ def test_what_is_known_is_of_one_configuration_and_state(reader: Reader) -> None
     reader.configuration = reader.configuration.model_copy()
     with reader.look() as view:
         assert view.known("number", "another state", lambda: 5) == 5
+
+
+def test_control_signs_of_names_are_written_out() -> None:
+    """A name of a file may ring a bell or turn its own direction round."""
+    page = templates().from_string("{{ name }}").render(name="a\x07\u202e<b>\n")
+    assert page == "a\\x07\\u202e&lt;b&gt;\n"
