@@ -206,7 +206,7 @@ def _process(noise: float, said: float, days: list[Deviations], weight: Any) -> 
 
 
 def _seen(days: list[Deviations], weight: Any) -> float:
-    """The same, from how batches of one period differ from each other.
+    """Return the variance of a weighted D from how batches of one period differ.
 
     Where both periods have each weekday equally often, what a weekday has of its own is in both,
     and is no part of it. Neighbouring batches of long periods may be alike: their covariances up to

@@ -172,7 +172,7 @@ class PlansReleases(Protocol):
         return None
 
     def read(self, release_plan: Any, counted: tuple[Histogram, ...]) -> Reading:
-        """Where quantiles lie and how many records there are, from counts."""
+        """Estimate quantiles and the number of records from noisy counts."""
         return Reading(())
 
     def width_of_rank(self, seen: Observation) -> float:
@@ -231,7 +231,7 @@ class Learner(LearnsPriors, PlansReleases, TellsBeliefs, Protocol):
 
     @property
     def share(self) -> Fraction:
-        """The part of epsilon that buys gradients, in [0, 1)."""
+        """Part of epsilon that buys gradients, in [0, 1)."""
         return Fraction(0)
 
     def slope(self, state: Json, count: int, features: Features = ()) -> Slope | None:

@@ -32,7 +32,7 @@ NOWHERE = (STANDARD, Believed(0.5, 0.1))
 
 
 class RankError:
-    """The share of ranks that 95 % of releases stay within."""
+    """Rank error that 95 % of releases stay within."""
 
     def expected(self, kind: Quantiles) -> Mapping[str, float | None]:
         """Return the error that 95 % of releases stay within, in ranks and in the column's unit.
@@ -51,7 +51,7 @@ class RankError:
         return row
 
     def simulates(self, kind: Quantiles) -> bool:
-        """A first release, of expected rows."""
+        """Return whether a first release can be simulated: with expected rows."""
         return kind.expected_rows is not None
 
     def key(self, kind: Quantiles) -> Hashable:
@@ -90,7 +90,7 @@ RANK_HALVINGS = 12
 
 
 def value_error(kind: Quantiles, rank: float) -> float:
-    """How far a value is off that is off by a share of the ranks, in the unit of the column.
+    """Return the error of a value that is off by some ranks, in the unit of the column.
 
     Of plausible batches, as the guess places and spreads them; of the worst quantile. Real batches
     have other shapes: this tells sizes, not digits.
@@ -154,7 +154,7 @@ def _bound(first: FirstRelease) -> tuple[float, float]:
 
 
 def _first_plan_at(kind: Quantiles, epsilon: Fraction) -> tuple[QuantileTree, JointPrior]:
-    """How a first release is drawn at another epsilon, where a public table may choose the form."""
+    """Return tree and prior of a first release at another epsilon; a table may choose its form."""
     tree, prior = kind.first_plan()
     share, count = epsilon * (1 - kind.learner.share), len(kind.quantiles)
     now, then = (choose_tree(count, each, kind.expected_rows) for each in (tree.epsilon, share))

@@ -1,4 +1,4 @@
-"""Where a prior puts its middle mass: what the picture draws around the truth."""
+"""Quantiles of a prior: its central interval, which the picture draws around the truth."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ is left. Masses of many stretches take a prior hardly longer than the mass of on
 
 
 def band(prior: Prior, grid: Grid, shares: tuple[float, ...] = SHARES) -> FloatArray:
-    """Values below which a prior, restricted to the grid, has some shares of its mass."""
+    """Return the quantiles of a prior that is restricted to the grid."""
     half = float(grid.resolution) / 2.0
     ends = grid.value(grid.lower) - half, grid.value(grid.upper) + half
     wanted = np.log(np.array(shares))

@@ -18,7 +18,7 @@ LEAST_EPSILON = Fraction(1, 10**6)
 
 
 def check(section: QuantilesSection, context: CheckContext) -> Iterator[Problem]:
-    """All that does not hang together."""
+    """Return the keys that contradict each other."""
     if isinstance(section.column, Derived):
         found = context.problem_of(section.column.sql, ("column",))
         yield from () if found is None else (found,)
@@ -63,7 +63,7 @@ def _shares(section: QuantilesSection, rows: int) -> Iterator[Problem]:
 
 
 def _public(section: QuantilesSection, context: CheckContext) -> Iterator[Problem]:
-    """A prior made of a source's own records would be a release without a price."""
+    """Refuse public rows from a source: a prior of its own records would have no price."""
     for key, named in (("public", section.prior.public), ("table", section.prior.table)):
         if named is None:
             continue
@@ -97,7 +97,7 @@ def _public(section: QuantilesSection, context: CheckContext) -> Iterator[Proble
 
 
 def _prior(section: QuantilesSection) -> Iterator[Problem]:
-    """The robust prior must believe in every cell: an impossible cell would be a leak."""
+    """Refuse a robust prior that has no mass in some cell: an impossible cell would be a leak."""
     readers: dict[str, str] = {}
     for name, learner in LEARNERS.items():
         for key in sorted(learner.keys):

@@ -161,7 +161,7 @@ class Quantiles:
         return replace(self, expected_rows=count, learner=self.learner.for_batch_size(count))
 
     def signature(self) -> Json:
-        """Question, targets and learner: a state learned for others would mislead."""
+        """Return question, targets and learner: a state learned for others would mislead."""
         targets = [str(quantile) for quantile in self.quantiles]
         about = {"column": self.column, "quantiles": targets, "features": list(self.feature_names)}
         about |= {} if self.where is None else {"where": self.where}
@@ -231,7 +231,7 @@ class Quantiles:
         return NoisyGradient(epsilon, self.quantiles, self.grid, slope, turned)
 
     def first_plan(self) -> tuple[QuantileTree, JointPrior]:
-        """How a first release is drawn."""
+        """Return tree and prior of a first release."""
         release_plan = self.learner.plan_release(self.init())
         if isinstance(release_plan, DrawnPlan):
             return release_plan.tree, release_plan.prior

@@ -71,7 +71,7 @@ def learner(section: QuantilesSection, tree: QuantileTree, data: PublicData) -> 
 
 
 def _experts(basis: Basis) -> Learner:
-    """The default learner; its first release is drawn as that of `learner: none`."""
+    """Return the default learner; its first release is drawn as that of `learner: none`."""
     from streamdp.learning.mixture.mixture import BayesianMixture
 
     return BayesianMixture(*_counting(basis))
@@ -107,7 +107,7 @@ def _counting(basis: Basis) -> tuple[Any, ...]:
 
 
 def _online_gradient(basis: Basis) -> Learner:
-    """Steps along gradients at what releases show, or along bought ones.
+    """Return the gradient learner: steps along gradients at releases, or along bought ones.
 
     Without expected rows nobody knows how noisy a release is: steps are then those of the paper, at
     released points.
@@ -139,7 +139,7 @@ def _last_release(basis: Basis) -> Learner:
 
 
 def _none(basis: Basis) -> Learner:
-    """The first priors for ever."""
+    """Return the learner that keeps the first priors for ever."""
     from streamdp.learning.baselines import Fixed
 
     return Fixed(_first(basis))

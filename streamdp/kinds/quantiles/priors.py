@@ -63,7 +63,7 @@ def public_rows(section: QuantilesSection, grid: Grid, data: PublicData) -> Publ
 
 
 def fit(section: QuantilesSection, public: PublicRows) -> PublicFit:
-    """Fitted with chance that anyone can repeat, so that every start believes the same."""
+    """Fit public rows with fixed chance, so that every start has the same priors."""
     import numpy as np
 
     from streamdp.learning.public_fit import fit_public

@@ -70,7 +70,7 @@ def _about_all(kind: Quantiles, read: Reading | None) -> Row:
 
 
 def smoothed_columns(kind: Quantiles, row: Row, each: Smoothed) -> Row:
-    """Belief about a quantile, on the grid.
+    """Return the smoothed value and its interval, on the grid.
 
     Both intervals are about one quantile: where they have nothing in common, one misses, and
     that of the smoothed value reaches over both. So it does where one quantile is drawn so near the

@@ -1,1 +1,1 @@
-"""The default learner: a belief about the distribution of a batch, learned from past releases."""
+"""The default learner: a Bayesian mixture of predictive distributions of a batch."""

@@ -74,7 +74,7 @@ the prior mean."""
 
 @dataclass(frozen=True)
 class Belief:
-    """Belief before a release.
+    """Prior of a batch's cdf: weighted curves, and the sizes of the deviation from them.
 
     Args:
         grid: Public cells.
@@ -94,7 +94,7 @@ class Belief:
 
     @cached_property
     def marginal(self) -> Distribution:
-        """Distribution of a record of the batch."""
+        """Predictive cdf of the batch, the weighted mean of the curves."""
         at = self._support(self.weights, np.empty(0))
         return Distribution.about(at, self.weights @ self.cdf(at))
 
@@ -104,11 +104,11 @@ class Belief:
         return len(self.weights) - len(self.groups[BROAD].moves)
 
     def cdf(self, cells: FloatArray, kept: BoolArray | None = None) -> FloatArray:
-        """Shares of the records at or below some cells, by curve; shape (i, c)."""
+        """Return the cdf of each curve at some cells, shape (i, c)."""
         return np.concatenate([group.cdf(cells) for group in self._groups(kept)])
 
     def quantiles(self, shares: FloatArray, kept: BoolArray | None = None) -> FloatArray:
-        """Where each curve reaches some shares, shape (i, s)."""
+        """Return the quantiles of each curve at some levels, shape (i, s)."""
         return np.concatenate([group.quantiles(shares) for group in self._groups(kept)])
 
     def centres(self, targets: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -127,7 +127,7 @@ class Belief:
         return middle, np.maximum((high - low) / LAPLACE_TENTHS, mean)
 
     def after(self, evidence: Evidence) -> Update:
-        """The belief after a release."""
+        """Return the prior updated by the evidence of a release."""
         predicted = self.cdf(evidence.cells)
         off, marginal = evidence.y - predicted, self.marginal
         noise = evidence.noise + TINY * np.eye(len(evidence.cells))
@@ -206,7 +206,7 @@ class Belief:
         return np.asarray(left / left.sum())
 
     def weighed(self, off: FloatArray, inverse: FloatArray) -> FloatArray:
-        """Weights of curves and sizes once shares are seen, shape (i, k); they sum to one.
+        """Return posterior weights w_ik of curves and sizes, shape (i, k); they sum to one.
 
         Args:
             off: Of what was seen from the curves, shape (i, c).
@@ -247,14 +247,14 @@ class PosteriorMean:
 
     Args:
         cells: Increasing, shape (p,).
-        levels: Of the records at or below each, non-decreasing, shape (p,).
+        levels: Of the cdf at each, non-decreasing, shape (p,).
     """
 
     cells: FloatArray
     levels: FloatArray
 
     def distribution(self) -> Distribution:
-        """The believed distribution."""
+        """Return the cdf as a distribution."""
         return Distribution.about(self.cells, self.levels)
 
 
@@ -288,7 +288,7 @@ class Update:
 
     @property
     def broad(self) -> float:
-        """Weight of the curves about the guess: how likely nothing that was learned holds."""
+        """Posterior weight of the curves about the guess: that the stream has changed."""
         return float(self.weights[self.before.learned_count :].sum())
 
     def likelihood_moments(

@@ -1,4 +1,4 @@
-"""Curves that rest on nothing but a guess: for streams that are not known yet, or lost."""
+"""Logistic curves about the configured guess, for streams that begin or have changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Curves: believed distributions, each of them moved and stretched by some lengths."""
+"""Curves: a predictive distribution on a grid of shifts and scale factors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOVES = np.array(list(itertools.product(SHIFTS, STRETCHES)))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curves:
-    """One distribution, moved and stretched about its middle in several ways.
+    """One distribution F, shifted and scaled about its median on a grid.
 
     Args:
         of: The distribution.
@@ -34,19 +34,19 @@ class Curves:
     moves: FloatArray
 
     def cdf(self, cells: FloatArray) -> FloatArray:
-        """Shares of the records at or below some cells, by curve; shape (r, c)."""
+        """Return the cdf of each curve at some cells, shape (r, c)."""
         centre, half_width = self.of.centre, self.of.half_width
         shifts, stretches = self.moves[:, :1] * half_width, np.exp(self.moves[:, 1:])
         return self.of.cdf((cells - centre - shifts) / stretches + centre)
 
     def quantiles(self, levels: FloatArray) -> FloatArray:
-        """Where each curve reaches some shares, shape (r, s)."""
+        """Return the quantiles of each curve at some levels, shape (r, s)."""
         centre, half_width = self.of.centre, self.of.half_width
         shifts, stretches = self.moves[:, :1] * half_width, np.exp(self.moves[:, 1:])
         return np.asarray((self.of.quantile(levels) - centre) * stretches + centre + shifts)
 
     def away(self, place: LocationScale) -> FloatArray:
-        """Shift and stretch of each curve against some place, shape (r, 2)."""
+        """Return shift and log scale factor of each curve against a location and scale, (r, 2)."""
         centres = self.of.centre + self.moves[:, 0] * self.of.half_width
         widths = np.log(self.of.half_width / place.half_width) + self.moves[:, 1]
         return np.column_stack(((centres - place.centre) / place.half_width, widths))

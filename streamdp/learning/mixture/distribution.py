@@ -1,4 +1,4 @@
-"""Believed distributions of the records of a batch over the cells of a grid."""
+"""Piecewise linear cdfs over the cells of a grid."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TINY = 1e-12
 
 
 TENTH = 0.1
-"""Share of the records in each tail."""
+"""Level of the first decile."""
 
 MOST_GROWTH = 0.7
 """The most that one release changes the logarithm of a distance in a tail: twice as far."""
@@ -31,11 +31,11 @@ MOST_GROWTH = 0.7
 
 @dataclass(frozen=True, slots=True)
 class LocationScale:
-    """Where a distribution lies.
+    """Location and scale of a distribution.
 
     Args:
-        centre: Of it, in cells.
-        half_width: Half of what lies between its outer tenths, in cells.
+        centre: Median, in cells.
+        half_width: Half the interdecile range, in cells.
     """
 
     centre: float
@@ -44,13 +44,13 @@ class LocationScale:
 
 @dataclass(frozen=True, eq=False)
 class Distribution:
-    """A distribution function, straight between knots.
+    """A cdf, linear between knots.
 
     Cell c holds what lies between c - 1 and c; a cell of many equal records has knots at both.
 
     Args:
         cells: Knots, increasing, shape (k,).
-        levels: Of the records at or below each, non-decreasing from 0 to 1, shape (k,).
+        levels: Of the cdf at each, non-decreasing from 0 to 1, shape (k,).
     """
 
     cells: FloatArray
@@ -58,11 +58,11 @@ class Distribution:
 
     @classmethod
     def about(cls, cells: FloatArray, levels: FloatArray) -> Self:
-        """The distribution through some points of its function, and as far again beyond the ends.
+        """Return the cdf through some points, with a step as long as the outermost beyond them.
 
         Args:
             cells: Increasing, shape (k,).
-            levels: At or below each, non-decreasing in [0, 1], shape (k,).
+            levels: Of the cdf at each, non-decreasing in [0, 1], shape (k,).
         """
         steps = np.maximum(np.diff(cells), 1.0) if len(cells) > 1 else np.ones(1)
         ends = cells[:1] - steps[0], cells[-1:] + steps[-1]
@@ -70,26 +70,26 @@ class Distribution:
         return cls(np.concatenate((ends[0], cells, ends[1])), np.concatenate(([0.0], inner, [1.0])))
 
     def cdf(self, cells: FloatArray) -> FloatArray:
-        """Shares of the records at or below some cells, same shape."""
+        """Return the cdf at some cells, same shape."""
         return np.interp(cells, self.cells, self.levels)
 
     def quantile(self, levels: FloatArray) -> FloatArray:
-        """Where the function reaches some shares, between two cells in general, same shape."""
+        """Return the quantiles at some levels, in general between two cells, same shape."""
         return np.interp(levels, self._rising, self.cells)
 
     def quantile_cells(self, levels: FloatArray) -> IntArray:
-        """The first cells at or below which some shares of the records lie, same shape."""
+        """Return the first cells at which the cdf reaches some levels, same shape."""
         found = np.ceil(self.quantile(levels) - 1e-6).clip(self.cells[0] + 1.0, self.cells[-1])
         return found.astype(np.int64)
 
     @cached_property
     def centre(self) -> float:
-        """Where its middle lies."""
+        """Median, in cells."""
         return float(self.quantile(np.array([0.5]))[0])
 
     @cached_property
     def half_width(self) -> float:
-        """Half of what lies between its outer tenths, a cell at least."""
+        """Half the interdecile range, half a cell at least."""
         low, high = self.quantile(np.array([0.1, 0.9])).tolist()
         return float(max((high - low) / 2.0, 0.5))
 
@@ -98,7 +98,7 @@ class Distribution:
         return LocationScale(self.centre, self.half_width)
 
     def moved(self, place: LocationScale, shift: float, stretch: float) -> Distribution:
-        """The distribution moved by a shift and a stretch from some place.
+        """Return the distribution at a shift and a scale factor from a location and scale.
 
         Args:
             place: Where from.
@@ -110,7 +110,7 @@ class Distribution:
         return Distribution(cells, self.levels)
 
     def away(self, place: LocationScale) -> tuple[float, float]:
-        """Shift and stretch that lead from some place to this distribution."""
+        """Return shift and log scale factor from a location and scale to this distribution."""
         shift = (self.centre - place.centre) / place.half_width
         return shift, math.log(self.half_width / place.half_width)
 
@@ -147,7 +147,7 @@ class Distribution:
 
     @cached_property
     def _rising(self) -> FloatArray:
-        """Shares that increase everywhere."""
+        """Levels that increase strictly, so that they can be inverted."""
         return np.asarray(self.levels + TINY * np.arange(len(self.levels)))
 
     def to_json(self) -> Json:

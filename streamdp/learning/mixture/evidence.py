@@ -1,4 +1,4 @@
-"""Evidence of a release about its batch: noisy shares of the records at or below some cells.
+"""Evidence of a release: noisy observations of the batch's cdf at some cells.
 
 Counts between cuts show them by their running sums; drawn quantiles show them too, for at a value
 that was drawn for rank q about a share q of the records lies; where several were drawn in one cell,
@@ -31,9 +31,8 @@ class Evidence:
 
     Args:
         cells: Shape (k,).
-        y: Of the records at or below each, as far as noise lets one see; shape (k,).
-        noise: Covariance of their errors, shape (k, k); half a record in any case, so that it has
-            an inverse.
+        y: Observed cdf at each, shape (k,).
+        noise: Cov y, shape (k, k); half a record in any case, so that it has an inverse.
         records: Believed number of records of the batch.
         unit: Variance of the noise of the share of records between two cells.
         number: Posterior of the number of records; None where nothing was counted.
@@ -53,7 +52,7 @@ class Evidence:
 
     @classmethod
     def drawn(cls, tree: QuantileTree, cells: FloatArray, rows: float) -> Evidence:
-        """Evidence of drawn quantiles.
+        """Return the evidence of drawn quantiles.
 
         Quantiles drawn in one cell indicate an atom: the first of them bounds the cdf below the
         cell, the last bounds it at the cell, and those between are ignored.
@@ -72,7 +71,7 @@ class Evidence:
         records: Records,
         believed: Distribution,
     ) -> Evidence:
-        """Evidence of noisy counts, given the number N of records of the batch.
+        """Return the evidence y and Cov y of noisy counts, given the number N of records.
 
         N is known better than the noisy total of a stage. Given N, the noises of its b bins add up
         to total - N: each has the conditional mean (total - N)/b, and partial sums of what is left

@@ -1,4 +1,4 @@
-"""The distribution that gradient descent on the surrogate believes a batch to have.
+"""Predictive distribution of gradient descent on the surrogate.
 
 Its priors are those of the quantiles at all shares where a batch is cut. What a release shows of
 each quantile, apart from what was believed before it, is the interval on whose loss they step.
@@ -49,7 +49,7 @@ TAILS = np.array([64.0, 16.0, 4.0])
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gradient:
-    """Priors that gradient descent learns.
+    """Laplace priors of the quantiles at some levels, learned by gradient descent.
 
     Values are standardised by location and scale of the first batch, or of one far wider or
     narrower. The priors are reset at a batch that lies more than FARTHEST units off, or of which
@@ -114,7 +114,7 @@ class Gradient:
         return replace(self, descent=descent, unit=place, away=off / float(np.exp(stretch)))
 
     def _shown(self, after: Update, where: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Ends of the intervals of the quantiles that a release alone shows, standardised."""
+        """Return the intervals of the quantiles from the likelihood of a release, standardised."""
         levels = self.levels
         values = np.concatenate([each.quantiles(levels) for each in after.before.groups.values()])
         shown, variances = after.likelihood_moments(values, where)
@@ -128,7 +128,7 @@ class Gradient:
         return self.descent if same else self._anew(inputs)
 
     def _anew(self, inputs: FloatArray) -> Descent:
-        """Priors that have learned nothing."""
+        """Return the priors before any release."""
         return Descent.start(self.levels, len(inputs), self.descent.loss, self.descent.steps)
 
     def quantiles(self, inputs: FloatArray) -> FloatArray:
@@ -173,12 +173,12 @@ class Gradient:
 
 
 def _standard(cells: FloatArray, place: LocationScale) -> FloatArray:
-    """Cells as their distance from a centre, in half widths."""
+    """Return cells as distances from a centre, in half widths."""
     return (cells - place.centre) / place.half_width
 
 
 def _through(places: FloatArray, levels: FloatArray) -> Distribution:
-    """The distribution that reaches some levels at some cells, with exponential tails.
+    """Return the cdf through some cells and levels, with exponential tails.
 
     Args:
         places: Cells, non-decreasing, shape (l,).

@@ -1,4 +1,4 @@
-"""Where batches lie and how wide they are, as public numbers of them say: a linear regression.
+"""Bayesian linear regression of a batch's location and scale on its public numbers.
 
 Place and width are those of a batch against a reference: by how many of its half widths the middle
 is shifted, and the logarithm of what it is stretched by.
@@ -50,7 +50,7 @@ class Regression:
         return cls(np.zeros((2, count, count)), np.zeros((2, count)))
 
     def predict(self, inputs: FloatArray) -> tuple[float, float]:
-        """Shift and stretch of a batch with these inputs, a one first; shape (d,)."""
+        """Predict shift and log scale factor of a batch with inputs, a one first; shape (d,)."""
         first = np.full(len(inputs), (ERROR / FIRST_EFFECT) ** 2)
         first[0] = (ERROR / FIRST_LEVEL) ** 2
         effects = np.linalg.solve(self.products + np.diag(first), self.moments[..., None])

@@ -1,4 +1,4 @@
-"""Memory of past releases, and the belief about the next batch that follows from it."""
+"""State of the mixture: what past releases taught, and the prior of the next batch."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class BatchFacts:
 
 
 class Predictor(Protocol):
-    """Believes something of the next batch, and learns from its release."""
+    """Predicts distributions of the next batch, and learns from its release."""
 
     def predict(self, inputs: FloatArray) -> dict[str, Distribution]:
         """Return believed distributions of a batch by name; none before the first release.
@@ -75,7 +75,7 @@ class Predictor(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Memory:
-    """What is remembered of past releases.
+    """State of the mixture after past releases.
 
     Args:
         releases: How many there were.
@@ -113,7 +113,7 @@ class Memory:
         return cls(0, predictors, {}, size_weights, Records.expected(rows), Regression.start(1))
 
     def curves(self, facts: BatchFacts) -> dict[str, Curves]:
-        """All curves that may be those of a batch, by name."""
+        """Return the curves of a batch by component."""
         moved: dict[str, Distribution] = {}
         for predictor in self.predictors:
             moved |= predictor.predict(facts.inputs)
@@ -124,7 +124,7 @@ class Memory:
         return found | {BROAD: facts.broad}
 
     def belief(self, facts: BatchFacts) -> Belief:
-        """Belief about the next batch."""
+        """Return the prior of the next batch."""
         curves = self.curves(facts)
         weights = (1.0 - self.lost) * self._learned_weights(curves)
         weights += self.lost * _first_weights(curves)
@@ -153,14 +153,14 @@ class Memory:
         )
 
     def _learned_weights(self, curves: Mapping[str, Curves]) -> FloatArray:
-        """Weights of the curves of a batch, as releases say; they sum to one."""
+        """Return the learned weights of a batch's curves; they sum to one."""
         ends = np.cumsum([len(each.moves) for each in curves.values()])[:-1]
         first = zip(curves, np.split(_first_weights(curves), ends), strict=True)
         weights = np.concatenate([self.weights.get(name, each) for name, each in first])
         return np.asarray(weights / weights.sum())
 
     def _reweighed(self, facts: BatchFacts, after: Update, rate: float) -> dict[str, FloatArray]:
-        """Weights of the curves of a batch, by name; none before two releases."""
+        """Return weights mixed with the posterior ones, by component; none before two releases."""
         if not self.releases:
             return {}
         curves = after.before.groups
@@ -171,14 +171,14 @@ class Memory:
         return weights | {BROAD: broad * broad_weights(facts.broad)}
 
     def _beside(self, facts: BatchFacts, after: Update) -> Regression:
-        """The regression on other groups, once a batch was found beside them."""
+        """Return the regression on other groups, updated if the batch had any."""
         if facts.others is None:
             return self.beside
         found = after.posterior_mean.distribution()
         return self.beside.updated(np.ones(1), found.away(facts.others.location_scale()))
 
     def component_weights(self) -> dict[str, float]:
-        """Weights of curves by their names; they sum to one."""
+        """Return the weights of components by name; they sum to one."""
         sums = {name: float(each.sum()) for name, each in self.weights.items()} or {BROAD: 1.0}
         whole = sum(sums.values())
         return {name: each / whole for name, each in sums.items()}
@@ -220,7 +220,7 @@ class Memory:
 
 
 def _first_weights(curves: Mapping[str, Curves]) -> FloatArray:
-    """Weights of a batch's curves while nothing was learned, broad ones last; they sum to one."""
+    """Return the weights of curves before any release, broad ones last; they sum to one."""
     share = (1.0 - FIRST_BROAD) / max(len(curves) - 1, 1)
     learned = [share * first_weights() for name in curves if name != BROAD]
     broad = (FIRST_BROAD if learned else 1.0) * broad_weights(curves[BROAD])

@@ -84,7 +84,7 @@ class PlanBasis:
         return self.read[stages]
 
     def evidence(self, stages: tuple[Histogram, ...], histograms: Histograms) -> Evidence:
-        """Noisy shares that stages of counts show."""
+        """Return the evidence of some stages of counts."""
         variances = [histograms.noise(stage).variance for stage in range(len(stages))]
         believed = self.belief.marginal
         return Evidence.counted(stages, variances, self.memory.records, believed)
@@ -164,14 +164,14 @@ class BayesianMixture(Learner):
         return self._plan_release(basis.memory, replace(basis.facts, others=together(shown)))
 
     def evidence_for_groups(self, seen: Observation) -> tuple[GroupEvidence, ...]:
-        """Evidence of a release, for the groups that are released after it; none of no records."""
+        """Return the evidence of a release for later groups; none of hardly any records."""
         after = self._after(seen)
         if after.number is not None and after.number.hardly_any:
             return ()
         return (GroupEvidence(self.expected_rows, after.posterior_mean.distribution()),)
 
     def priors(self, state: Json, count: int, features: Features = ()) -> JointPrior:
-        """Priors of all quantiles, were all drawn."""
+        """Return the priors of all quantiles, were all drawn."""
         basis: PlanBasis = self.plan_release(state, features).basis
         return self._priors(basis)
 
@@ -180,7 +180,7 @@ class BayesianMixture(Learner):
         return self._priors(release_plan.basis)
 
     def read(self, release_plan: ReleasePlan, counted: tuple[Histogram, ...]) -> Reading:
-        """Where quantiles lie and how many records there are, from counts.
+        """Estimate quantiles and the number of records from noisy counts.
 
         Of a batch that may have hardly any records nothing is known: a quantile may lie anywhere
         on the grid. Its value is that of the batches before.
@@ -237,7 +237,7 @@ class BayesianMixture(Learner):
         }
 
     def smoothed(self, state: Json) -> tuple[Smoothed, ...]:
-        """Belief about each quantile of the last batch, after its release.
+        """Return the estimate of each quantile of the last batch, with its interval.
 
         Returns:
             Points and the intervals that hold the quantile with about 95 %, non-decreasing over
@@ -328,7 +328,7 @@ class BayesianMixture(Learner):
     def _beside_public(
         self, first: JointPrior, learned: tuple[Prior, ...], memory: Memory
     ) -> JointPrior:
-        """Learned priors, beside those of public rows as far as releases do not contradict them.
+        """Mix learned priors with those of public rows, by what releases say against the latter.
 
         With a weight λ of public rows a draw errs at most (1/c)·ln(1/λ) more than from them alone.
         """
@@ -356,14 +356,14 @@ class BayesianMixture(Learner):
         return max(KEEP * basis.memory.against + found, -MOST_AGAINST)
 
     def _after(self, seen: Observation) -> Update:
-        """The belief after a release."""
+        """Return the posterior after a release."""
         basis: PlanBasis = seen.release_plan.basis
         if isinstance(seen.release_plan, CountedPlan):
             return basis.after(seen.counted or (), seen.release_plan.histograms)
         return basis.belief.after(self._drawn(seen))
 
     def _drawn(self, seen: Observation) -> Evidence:
-        """Noisy shares that drawn quantiles show."""
+        """Return the evidence of drawn quantiles."""
         basis: PlanBasis = seen.release_plan.basis
         cells = np.rint(np.array(seen.values) / float(seen.release_plan.tree.grid.resolution))
         return Evidence.drawn(seen.release_plan.tree, cells, basis.memory.records.mean)

@@ -1,4 +1,4 @@
-"""Evidence of the groups of a batch that are released already, for the others.
+"""Evidence from groups of a batch for the groups released after them.
 
 Groups of one batch have its day in common, and often places and shapes too. The groups before, as
 their releases show them, make one distribution; how a group lies beside it is learned
@@ -17,7 +17,7 @@ from streamdp.learning.mixture.distribution import Distribution
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupEvidence:
-    """A group after its release.
+    """Posterior mean of a group's cdf after its release.
 
     Args:
         rows: Expected number of its records.
@@ -29,7 +29,7 @@ class GroupEvidence:
 
 
 def together(groups: Sequence[GroupEvidence]) -> Distribution:
-    """The mean of the quantiles of one group or more; a group counts by the root of its rows."""
+    """Return the mean quantile function of some groups, weighted by the roots of their rows."""
     mean, sum_of_roots = groups[0].distribution, np.sqrt(groups[0].rows)
     for group in groups[1:]:
         root = np.sqrt(group.rows)

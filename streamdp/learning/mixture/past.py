@@ -1,4 +1,4 @@
-"""Remembered distributions of past batches, and what public numbers of a batch say beside them."""
+"""Exponentially weighted averages of past cdfs, and a regression on public numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamdp.learning.mixture.inputs import Regression
 from streamdp.types import FloatArray, Json
 
 STEPS = {"usual": 0.05, "of late": 0.3, "last": 1.0}
-"""How far each remembered distribution goes towards that of a new batch, by its name."""
+"""Rates of the exponential averages, by name."""
 
 INPUTS = "inputs"
 """Name of the usual distribution as public numbers of a batch move it."""
@@ -25,7 +25,7 @@ GUESSED = 10
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Past:
-    """What the distributions of past batches say of the next one.
+    """Predictors from past batches: averages in quantile space, and the usual one moved by inputs.
 
     Args:
         distributions: By the names of `STEPS`; none before the first release.
@@ -67,7 +67,7 @@ class Past:
         return Past(past, self._explained(inputs, after, found, origin), origin)
 
     def _step(self, name: str, found: Distribution, releases: int) -> Distribution:
-        """A remembered distribution, a step towards a new one."""
+        """Return an average after one more distribution."""
         if not releases:
             return found
         return self.distributions[name].towards(found, max(STEPS[name], 1.0 / (releases + 1)))
@@ -85,7 +85,7 @@ class Past:
         return known.updated(inputs, (shift, stretch), (of_shift, of_stretch))
 
     def _numbers(self, inputs: FloatArray) -> Regression:
-        """The regression, anew where the numbers are others."""
+        """Return the regression; a new one where a batch has another number of inputs."""
         count = len(inputs)
         known = self.numbers.products.shape[-1]
         return self.numbers if known == count else Regression.start(count)

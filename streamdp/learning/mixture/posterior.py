@@ -72,7 +72,7 @@ _NORMAL = np.array([(1.0 + erf(each / _STEPS / sqrt(2.0))) / 2.0 for each in ran
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Posterior:
-    """Law of the shares of a batch at some places: a mixture of normal laws.
+    """Posterior of the cdf at some cells: a mixture of normal distributions.
 
     Args:
         cells: Cells, increasing, shape (p,).
@@ -92,7 +92,7 @@ class Posterior:
 
     @classmethod
     def of(cls, before: Belief, evidence: Evidence, known: PosteriorMean) -> Self:
-        """The posterior after a release.
+        """Return the posterior after a release.
 
         Args:
             before: The belief before it.
@@ -125,7 +125,7 @@ class Posterior:
         return cls(cells, each / each.sum(), means, left[size], ends, nowhere)
 
     def interval(self, targets: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        """Cells between which quantiles lie with a probability, each shape (m,).
+        """Return ends between which quantiles lie with a probability, each shape (m,).
 
         Args:
             targets: Quantiles.
@@ -164,11 +164,11 @@ def _d2(before: Belief, evidence: Evidence) -> float:
 
 
 def _normal(values: FloatArray) -> FloatArray:
-    """The normal distribution function, off by a thousandth at most."""
+    """Return the normal cdf, off by a thousandth at most."""
     at = np.rint(values.clip(-5.0, 5.0) * _STEPS).astype(np.int64)
     return np.asarray(_NORMAL[at + 5 * _STEPS])
 
 
 def bridge(one: FloatArray, other: FloatArray) -> FloatArray:
-    """Covariance of a Brownian bridge between some shares and others."""
+    """Return B(u, v) = min(u, v) - u·v for all pairs: the covariance of a Brownian bridge."""
     return np.asarray(np.minimum.outer(one, other) - np.multiply.outer(one, other))

@@ -1,4 +1,4 @@
-"""How many records a batch has: what noisy totals say of it, and what batches before it had.
+"""Posterior of the number of records of a batch, from noisy totals and past batches.
 
 Counts between cuts add up to a noisy total, so the number N of records of the batch costs nothing
 beside them. Its prior is that of past batches, and a small share that is flat, for a day unlike
@@ -59,7 +59,7 @@ MAYBE = 0.025
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Belief about the number of records of the next batch.
+    """Prior of the number of records of the next batch.
 
     Args:
         mean: Of past batches, or as it is expected.
@@ -75,7 +75,7 @@ class Records:
         return cls(float(rows), (FIRST_SPREAD * rows) ** 2)
 
     def updated(self, number: Number | None, releases: int) -> Records:
-        """The belief after one more release.
+        """Return the prior after one more release.
 
         The law of total variance adds the posterior variance of N to that of the posterior means.
 
@@ -121,7 +121,7 @@ class Number:
 
     @classmethod
     def of(cls, before: Records, totals: Sequence[float], variances: Sequence[float]) -> Number:
-        """The posterior after noisy totals of the batch.
+        """Return the posterior after noisy totals of the batch.
 
         Args:
             before: What is known from batches before it.
@@ -160,7 +160,7 @@ class Number:
 
     @cached_property
     def extra_sampling_variance(self) -> float:
-        """Variance of a sample of so many records, beyond that of a usual batch."""
+        """Sampling variance max(E[1/N] - 1/N_usual, 0) beyond that of a usual batch."""
         each = float(self.weights @ (1.0 / np.maximum(self.values, 1.0)))
         return max(each - 1.0 / max(self.n_usual, 1.0), 0.0)
 
@@ -172,7 +172,7 @@ class Number:
 
     @property
     def hardly_any(self) -> bool:
-        """Whether the batch may well have next to no records."""
+        """Whether few records have a posterior probability above `MAYBE`."""
         return self.few > MAYBE
 
     @property

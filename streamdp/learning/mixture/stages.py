@@ -62,7 +62,7 @@ def expected_errors(
     plans: tuple[tuple[Fraction, ...], ...],
     variance: Callable[[Fraction], float],
 ) -> list[float]:
-    """Mean error of all quantiles under each plan, in ranks.
+    """Return Σ w_i · mean over q of √(V + R_iq) for each plan: its expected rank error.
 
     Args:
         belief: About the batch.

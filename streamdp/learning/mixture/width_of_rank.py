@@ -37,7 +37,7 @@ UNSURE = 1.5
 
 
 def width_of_rank(tree: QuantileTree, rows: int, values: Sequence[float]) -> float:
-    """Value for a unit of rank at a single quantile, at most; 0 where nobody knows.
+    """Return an upper bound of dQ/du at a single quantile; 0 where there are too few values.
 
     Args:
         tree: What draws the quantile.
@@ -54,7 +54,7 @@ def width_of_rank(tree: QuantileTree, rows: int, values: Sequence[float]) -> flo
 
 
 def reach(values: Sequence[float]) -> float:
-    """How far a draw may lie from its batch's own quantile; infinite where nobody knows.
+    """Return a bound of the error of a draw; infinite where there are too few values.
 
     Both the noise of draws and what batches do are in the differences of values. If they are all
     equal nothing follows: draws may fall on one of few values that many records have.

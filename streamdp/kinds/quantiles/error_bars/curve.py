@@ -54,7 +54,7 @@ class Lay:
 
 
 def lay(targets: FloatArray, ranks: FloatArray, rows: int) -> Lay:
-    """How batches lie in which released values have such ranks, shape (samples, m)."""
+    """Simulate cdfs in which released values have such ranks, shape (samples, m)."""
     samples, m = ranks.shape
     noise = np.sqrt(((ranks - targets) ** 2).mean(axis=0))
     ranks = ranks.clip(0.5 / rows, 1.0 - 0.5 / rows)

@@ -1,4 +1,4 @@
-"""Intervals that reach across a hole which a batch may have about a released value.
+"""Intervals that reach across a gap that a batch may have beside a released value.
 
 Between two humps a batch has no records. All values there have one rank, so a draw lies anywhere in
 the hole, while the quantile lies at one of its ends. Few released values do not show whether there
@@ -69,7 +69,7 @@ def across(
 def _across_holes(
     targets: FloatArray, values: FloatArray, off: FloatArray, scale: float
 ) -> FloatArray:
-    """How far down and up intervals reach, by the noise of their ranks; shape (k, 2)."""
+    """Return how far down and up intervals reach across gaps, by the noise of ranks; (k, 2)."""
     if len(values) == 1:
         noisy, ways = NOISY_ALONE, np.full(2, ALONE * scale)
     else:
