@@ -7,7 +7,6 @@ released or bought.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -175,24 +174,13 @@ class PlansReleases(Protocol):
         """Estimate quantiles and the number of records from noisy counts."""
         return Reading(())
 
-    def width_of_rank(self, seen: Observation) -> float:
-        """Upper bound of the quantile density dQ/du at a single quantile; 0 if unknown."""
-        return 0.0
+    def drawn_before(self, seen: Observation) -> tuple[float, ...]:
+        """Newest values of a single quantile before a release; none where nobody keeps them."""
+        return ()
 
     def priors_of(self, release_plan: Any) -> Any:
         """Return the priors of the quantiles behind a plan, were all drawn."""
         return release_plan.prior
-
-    def reach(self, seen: Observation) -> float:
-        """Return how far from a single drawn quantile its batch's own may lie, as past values show.
-
-        Args:
-            seen: The release.
-
-        Returns:
-            In the unit of the column; infinite where nobody knows.
-        """
-        return math.inf
 
     def with_other_groups(self, release_plan: Any, shown: Sequence[Any]) -> Any:
         """Return a group's plan, given what `evidence_for_groups` returned of those before it."""

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from streamdp.kinds.quantiles.error_bars import curve
+from streamdp.kinds.quantiles.error_bars import width_of_rank
 from streamdp.kinds.quantiles.error_bars.holes import across
 from streamdp.kinds.quantiles.error_bars.intervals import faint, intervals, is_noisy, step_of
 from streamdp.kinds.quantiles.error_bars.plausible import plausible
@@ -279,7 +279,7 @@ def test_one_quantile_is_held_where_batches_are_six_times_as_wide_as_guessed(
 ) -> None:
     """Nothing but the guess tells how a batch is spread, until past values tell how they differ.
 
-    Were the guess taken within a factor of two and a half, intervals would miss more often where
+    Were the guess taken within a third or so, intervals would miss more often where
     no past values tell.
     """
     narrow = replace(by_name("normal"), guess=(0.3, 0.17))
@@ -288,7 +288,7 @@ def test_one_quantile_is_held_where_batches_are_six_times_as_wide_as_guessed(
         return [float(str(row["coverage"])) for row in cell(narrow, "median", 1000, who, 20)]
 
     assert min(held()) >= 0.9
-    monkeypatch.setattr(curve, "WRONG", curve.WRONG_IF_SEEN)
+    monkeypatch.setattr(width_of_rank, "WRONG", 0.3)
     assert (max(held()) < 0.9) == (who == "auto")
 
 

@@ -20,12 +20,8 @@ def drawn_rows(kind: Quantiles, release_plan: DrawnPlan, cells: tuple[int, ...])
     if kind.expected_rows is not None:
         seen = Observation(values, release_plan=release_plan)
         about = kind.expected_rows, values, kind.believed_batch
-        past = (
-            (kind.learner.width_of_rank(seen), kind.learner.reach(seen))
-            if release_plan.basis
-            else ()
-        )
-        found = intervals(release_plan.tree, release_plan.prior, *about, *past)
+        past = kind.learner.drawn_before(seen) if release_plan.basis else ()
+        found = intervals(release_plan.tree, release_plan.prior, *about, past)
         ends = [{"lower": each.lower, "upper": each.upper} for each in found]
     return _rows(kind, values, "measured", ends)
 

@@ -37,7 +37,6 @@ from streamdp.learning.mixture.memory import BatchFacts, Memory, Predictor
 from streamdp.learning.mixture.other_groups import GroupEvidence, together
 from streamdp.learning.mixture.past import Past
 from streamdp.learning.mixture.stages import expected_errors
-from streamdp.learning.mixture.width_of_rank import REMEMBERED_VALUES, reach, width_of_rank
 from streamdp.mechanisms.histograms import Histogram, Histograms
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
@@ -59,6 +58,9 @@ KEEP, MOST_AGAINST = 0.95, 20.0
 
 LEVEL = 0.95
 """How often an interval is to hold its quantile."""
+
+REMEMBERED_VALUES = 40
+"""Values of a single quantile that are kept: the newest."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,21 +203,10 @@ class BayesianMixture(Learner):
             number is not None and number.probably_few,
         )
 
-    def width_of_rank(self, seen: Observation) -> float:
-        """Bound the quantile density dQ/du at a single quantile by the spread of past values."""
-        if len(self.targets) > 1:
-            return 0.0
-        values = (*seen.release_plan.basis.memory.drawn, *seen.values)
-        return width_of_rank(seen.release_plan.tree, self.expected_rows, values)
-
-    def reach(self, seen: Observation) -> float:
-        """Bound how far a single drawn quantile is off by how much its released values differ.
-
-        Noise and moves of batches both are in these differences.
-        """
-        if len(self.targets) > 1:
-            return math.inf
-        return reach((*seen.release_plan.basis.memory.drawn, *seen.values))
+    def drawn_before(self, seen: Observation) -> tuple[float, ...]:
+        """Newest values of a single quantile, which tell how thin batches are there."""
+        basis: PlanBasis = seen.release_plan.basis
+        return basis.memory.drawn
 
     def observe(self, state: Json, seen: Observation) -> Json:
         """Return the state after one more release, from the plan that it was drawn by."""

@@ -10,10 +10,8 @@ import pytest
 
 from streamdp.learning.mixture.belief import Update
 from streamdp.learning.mixture.evidence import Evidence
-from streamdp.learning.mixture.width_of_rank import reach, width_of_rank
-from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.types import Grid
-from tests.learning.mixture.worlds import DECILES, ROWS, WIDE, batch, kind, run, truth
+from tests.learning.mixture.worlds import DECILES, ROWS, batch, kind, run, truth
 
 TAIL = Fraction(9, 10), Fraction(95, 100), Fraction(99, 100)
 NOISE = 40.0
@@ -86,16 +84,6 @@ def test_an_interval_has_the_tails_of_its_posterior_beyond_its_ends() -> None:
         )
 
 
-def test_values_of_a_single_quantile_tell_the_width_of_a_rank_once_there_are_some() -> None:
-    """Twice as far from each other, they tell of twice the width."""
-    tree = QuantileTree((Fraction(1, 2),), Fraction(1, 2), WIDE)
-    values = np.random.default_rng(2).normal(size=30)
-    wide = width_of_rank(tree, ROWS, (values * 2.0).tolist())
-    assert wide == pytest.approx(2.0 * width_of_rank(tree, ROWS, values.tolist()))
-    assert width_of_rank(tree, ROWS, values[:5].tolist()) == 0.0
-    assert wide > 0.0
-
-
 def test_a_single_quantile_whose_guess_is_far_too_narrow_is_held_by_what_past_values_show() -> None:
     """Six times as wide as the guess; the least width that was looked at held few of them."""
     made, random = kind((Fraction(1, 2),)), np.random.default_rng(4)
@@ -120,10 +108,3 @@ def test_a_single_quantile_whose_guess_is_far_too_wide_is_narrow_once_past_value
     held = (ends[:, 0] <= true) & (true <= ends[:, 1])
     assert np.median(wide[16:]) <= 0.5 * np.median(wide[6:12])
     assert np.mean(held[12:]) >= 0.93
-
-
-def test_differences_of_past_values_bound_how_far_a_draw_lies_once_there_are_some() -> None:
-    """Twice as far for values twice as far from each other; nothing where all are equal."""
-    values = np.random.default_rng(2).normal(size=30)
-    assert reach((2.0 * values).tolist()) == pytest.approx(2.0 * reach(values.tolist()))
-    assert reach(values[:12].tolist()) == reach([1.0] * 30) == np.inf

@@ -21,10 +21,9 @@ with two degrees of freedom."""
 HEAVIEST = -0.9
 """A heavier law for a single released quantile: nothing tells of the tail but the guess."""
 
-WRONG, WRONG_IF_SEEN, WRONG_UNSEEN = (0.4, 10.0), (0.4, 2.5), (0.4, 40.0)
-"""Times as large as the guess that a batch's spread may be, where a single quantile is released: at
-first, once releases have shown how far they differ, and where no release shows it, since draws may
-well lie outside of a batch: there the tail may be heavier than any guess."""
+UNSEEN = (0.4, 40.0)
+"""Times as large as the guess that a batch's spread may be where draws of a single quantile may lie
+outside of a batch: no release shows it then, and the tail may be heavier than any guess."""
 
 HOLLOW = 100.0
 """Times as thin as all of a stretch, per rank of noise and for a neighbour as dense, that a stretch
@@ -82,39 +81,24 @@ def _end_slopes(values: FloatArray, standard: FloatArray) -> tuple[FloatArray, F
     return first, last
 
 
-def through(
-    released: FloatArray, lay: Lay, scale: float, thin: float = 0.0, *, seen: bool = True
-) -> FloatArray:
-    """Return quantiles of simulated cdfs through released values and their sampled ranks.
+def through(released: FloatArray, lay: Lay) -> FloatArray:
+    """Return quantiles of simulated cdfs through several released values and their ranks.
 
     Args:
-        released: Values, shape (m,).
+        released: Values, shape (m,), m ≥ 2.
         lay: How they lie.
-        scale: Spread of a batch as the configuration believes.
-        thin: Of a single quantile, value for a unit of rank at most; 0 where nobody knows.
-        seen: Whether releases would show it, were it more.
     """
     samples, m = lay.left.shape
     standard, there, left, row = lay.standard, lay.there, lay.left, np.arange(samples)
-    if m > 1:
-        first, last = _end_slopes(released, standard)
-    else:
-        least, most = (WRONG_IF_SEEN if thin else WRONG) if seen else WRONG_UNSEEN
-        chance = uniforms("scale", samples)
-        spread = scale * np.exp((np.log(least), np.log(most)) @ np.stack((1.0 - chance, chance)))
-        first = last = np.maximum(spread / lay.deviation, thin / lay.rise)
+    first, last = _end_slopes(released, standard)
     slopes = np.where(left < 0, first[:, None], last[:, None])
-    at, row = left.clip(0, m - 1), row[:, None]
-    if m > 1:
-        inner = left.clip(0, m - 2)
-        rise = standard[row, inner + 1] - standard[row, inner]
-        within = (released[inner + 1] - released[inner]) / np.maximum(rise, 1e-6)
-        slopes = np.where((left >= 0) & (left < m - 1), within, slopes)
+    at, row, inner = left.clip(0, m - 1), row[:, None], left.clip(0, m - 2)
+    rise = standard[row, inner + 1] - standard[row, inner]
+    within = (released[inner + 1] - released[inner]) / np.maximum(rise, 1e-6)
+    slopes = np.where((left >= 0) & (left < m - 1), within, slopes)
     found = released[at] + slopes * (there - standard[row, at])
-    if m > 1:
-        found = _gathered(found, released, lay, (first, last))
-        found = _moved_on(found, released, standard, there - standard, (first, last))
-    return np.asarray(found)
+    found = _gathered(found, released, lay, (first, last))
+    return _moved_on(found, released, standard, there - standard, (first, last))
 
 
 def _gathered(

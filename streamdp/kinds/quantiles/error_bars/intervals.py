@@ -31,9 +31,10 @@ from types import MappingProxyType
 import numpy as np
 
 from streamdp.kinds.quantiles.bands import band
-from streamdp.kinds.quantiles.error_bars.curve import Lay, lay, through
+from streamdp.kinds.quantiles.error_bars.curve import UNSEEN, Lay, lay, through
 from streamdp.kinds.quantiles.error_bars.holes import FAR, across
 from streamdp.kinds.quantiles.error_bars.plausible import plausible
+from streamdp.kinds.quantiles.error_bars.width_of_rank import widths
 from streamdp.mechanisms.quantile_tree.planning.accuracy import Believed
 from streamdp.mechanisms.quantile_tree.planning.rank_law import SAMPLES, rank_samples, uniforms
 from streamdp.mechanisms.quantile_tree.pulls import off_atoms, outside
@@ -81,9 +82,19 @@ even if most of the prior lies there."""
 MIDDLE = (0.25, 0.75)
 """Shares of a prior between which its middle lies."""
 
-_EDGES = np.array([0.0175, 0.9825])
-"""Shares between which plausible values are taken: somewhat more than `LEVEL`, since how a batch is
-spread is estimated."""
+ENOUGH = 12
+"""Past values of a single quantile that show how thin batches are there, and where piles are."""
+
+QUARTERS = (0.25, 0.5, 0.75)
+"""Shares of a prior that say where its middle lies, and how wide it is."""
+
+MOST_PULLED = 1.0
+"""Draws that a learned prior is worth at most where it pulls a value: the draws that it was learned
+from were pulled themselves."""
+
+_EDGES, _EDGES_ALONE = np.array([0.025, 0.975]), np.array([0.0175, 0.9825])
+"""Shares between which plausible values are taken: those of `LEVEL`; of a single quantile somewhat
+more, since how a batch is spread there is estimated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +111,7 @@ def intervals(
     rows: int,
     values: tuple[float, ...],
     believed: Believed,
-    thin: float = 0.0,
-    reach: float = math.inf,
+    past: tuple[float, ...] = (),
 ) -> tuple[Interval, ...]:
     """Intervals of the batch's quantiles, each holding the released value, on the public grid.
 
@@ -111,29 +121,51 @@ def intervals(
         rows: Expected number of records, public.
         values: Released, one a quantile, non-decreasing.
         believed: Place and spread of a batch as the configuration believes.
-        thin: Of a single quantile, value for a unit of rank at most, as past releases show; 0 where
-            nobody knows.
-        reach: Of a single quantile, how far off it may be, as past releases show; not where draws
-            may lie outside of a batch: they differ little there, whatever the batch is.
+        past: Of a single quantile, values of releases before, the newest last.
     """
     scale = believed.scale
     released = _untied(np.array(values), float(tree.grid.resolution))
     ranks, laid = _laid(tree, bool(prior.shapes), rows)
     noisy = is_noisy(tree, rows)
-    edges = np.quantile(through(released, laid, scale, thin, seen=not noisy), _EDGES, axis=0)
+    if len(values) == 1:
+        shares = _EDGES_ALONE
+        found = _alone(tree, laid, prior, rows, scale, np.array((*past, *values)))
+    else:
+        shares, found = _EDGES, through(released, laid)
+    edges = np.quantile(found, shares, axis=0)
     if noisy:
-        few = plausible(tree, prior, rows, released, scale).edges(_EDGES)
+        few = plausible(tree, prior, rows, released, scale).edges(shares)
         edges = np.stack([np.minimum(edges[0], few[0]), np.maximum(edges[1], few[1])])
     inner = _inwards(released, ranks, tree, prior, rows, believed)
-    atoms = off_atoms(tree, prior, rows, np.array(values))
-    holes = across(tree, rows, released, tuple(faint(tree, rows)), scale)
-    for ends in (inner, atoms, holes):
+    if len(past) >= ENOUGH and not noisy:
+        more = [_between_piles(np.array((*past, *values)), float(tree.grid.resolution))]
+    else:
+        more = [off_atoms(tree, prior, rows, np.array(values))]
+        more.append(across(tree, rows, released, tuple(faint(tree, rows)), scale))
+    for ends in (inner, *more):
         edges = np.stack([np.minimum(edges[0], ends[0]), np.maximum(edges[1], ends[1])])
     lower, upper = _bracketed(tree, rows, *edges)
     drawn = np.array(values)
-    if not noisy:
-        lower, upper = np.maximum(lower, drawn - reach), np.minimum(upper, drawn + reach)
     return _on_grid(tree, drawn, np.minimum(lower, drawn), np.maximum(upper, drawn))
+
+
+def _between_piles(values: FloatArray, resolution: float) -> FloatArray:
+    """Ends of the interval of the last value that reach to piles of equal records beside it.
+
+    No records lie between two piles, so a draw lies anywhere there while the quantile lies at one
+    of them. Values that repeat more often than chance would let them, were all between the
+    outermost as likely, are piles. Shape (2, 1), no bound where there is none.
+    """
+    cells, counts = np.unique(np.rint(values / resolution), return_counts=True)
+    last, span = round(float(values[-1]) / resolution), float(np.ptp(cells)) + 1.0
+    chances = [math.log(math.comb(len(values), each)) for each in counts.tolist()]
+    unlikely = np.array(chances) - (counts - 1) * math.log(span) < math.log(CHANCE)
+    piles = cells[unlikely] * resolution
+    if last in cells[unlikely]:
+        piles = piles[:0]
+    below, above = piles[piles < values[-1]], piles[piles > values[-1]]
+    low, high = below[-1:] if len(below) else [np.inf], above[:1] if len(above) else [-np.inf]
+    return np.array([low, high])
 
 
 @functools.lru_cache(maxsize=64)
@@ -155,6 +187,41 @@ def faint(tree: QuantileTree, rows: int) -> Mapping[int, tuple[int, int]]:
         if node.level and sharpness * share * rows < FAINT:
             found |= dict.fromkeys(node.targets, (node.left, node.right))
     return MappingProxyType(found)
+
+
+def _alone(
+    tree: QuantileTree, laid: Lay, prior: JointPrior, rows: int, scale: float, values: FloatArray
+) -> FloatArray:
+    """Where a single quantile lies in batches in which the last value was drawn; (samples, 1).
+
+    Where noise reaches the end of a batch, a learned prior of variance B pulls draws to its middle
+    c: of noise N about Q they lie about (B·Q + N·c)/(B + N), and show c + (draw - c)·(1 + N/B).
+
+    Args:
+        tree: What drew it.
+        laid: How batches lie about it.
+        prior: What it was drawn from.
+        rows: Expected number of records.
+        scale: Spread of a batch as the configuration believes.
+        values: Released one after the other.
+    """
+    chance = uniforms("scale", SAMPLES)
+    target, cell = float(tree.quantiles[0]), float(tree.grid.resolution)
+    off, guesses = (
+        (laid.there - laid.standard)[:, 0] / laid.rise,
+        scale * laid.rise / laid.deviation,
+    )
+    wide = widths(target, rows, cell, guesses, off, values.tolist()).at(chance)
+    value, pulled, middle = float(values[-1]), np.zeros(SAMPLES), 0.0
+    if is_noisy(tree, rows):
+        least, most = np.log(UNSEEN)
+        wide = np.maximum(wide, guesses * np.exp(least + (most - least) * chance))
+    if is_noisy(tree, rows) and len(values) > 1:
+        low, middle, high = band(prior.robust[0], tree.grid, QUARTERS).tolist()
+        scale = (high - low) / math.log(4.0)
+        pulled = np.minimum(wide**2 * off.var() / (2.0 * scale**2), MOST_PULLED)
+    shown = value + (value - middle) * pulled
+    return np.asarray(shown + wide * off * np.sqrt(1.0 + pulled))[:, None]
 
 
 @functools.lru_cache(maxsize=32)
