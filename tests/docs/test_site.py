@@ -92,5 +92,5 @@ def test_pictures_are_those_their_script_draws() -> None:
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
-    for name in ("release", "law"):
+    for name in ("release", "law", "mixture"):
         assert (DOCS / "pictures" / f"{name}.svg").read_text() == getattr(module, name)()

@@ -1,12 +1,27 @@
 """Draw the pictures of the explanations: `python deploy/docs/pictures/draw.py` writes them here.
 
-`release.svg` is the walk of one release, `law.svg` the law of a private median on two neighbours.
+`release.svg` is the walk of one release, `law.svg` the law of a private median on two neighbours,
+`mixture.svg` a batch that is counted and read by the default learner.
 """
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from pathlib import Path
+
+import numpy as np
+
+from streamdp.learning.mixture.belief import BROAD, Belief, Update
+from streamdp.learning.mixture.broad import broad_curves, broad_weights
+from streamdp.learning.mixture.curves import MOVES, Curves, first_weights
+from streamdp.learning.mixture.cuts import EVEN, cuts
+from streamdp.learning.mixture.distribution import Distribution
+from streamdp.learning.mixture.evidence import Evidence
+from streamdp.learning.mixture.posterior import SIZES
+from streamdp.learning.mixture.records import Records
+from streamdp.mechanisms.histograms import Histogram
+from streamdp.types import FloatArray, Grid
 
 HERE = Path(__file__).parent
 STEPS = (
@@ -121,6 +136,83 @@ def law() -> str:
     return svg(740, 264, "The law of a private median on two neighbours", parts)
 
 
+ROWS, VARIANCE = 400, 120.0
+NOISE = (9.0, -14.0, 4.0, 12.0, -7.0, -3.0, 15.0, -10.0, 6.0, -8.0)
+"""Noise of the ten counts of the picture."""
+
+
+def logistic(centre: float, scale: float) -> Distribution:
+    """A logistic cdf in cells."""
+    levels = np.concatenate(([0.001, 0.005], np.arange(1, 40) / 40.0, [0.995, 0.999]))
+    return Distribution.about(centre + scale * np.log(levels / (1.0 - levels)), levels)
+
+
+def counted() -> tuple[Belief, Evidence, Update]:
+    """A prior, the noisy counts of a batch that lies to its right, and what follows."""
+    grid = Grid(Fraction(1), 0, 400)
+    groups = {"usual": Curves(logistic(170.0, 16.0), MOVES), BROAD: broad_curves(grid, (170, 30))}
+    weights = np.concatenate((0.97 * first_weights(), 0.03 * broad_weights(groups[BROAD])))
+    sizes = np.full(len(SIZES), 1.0 / len(SIZES))
+    belief = Belief(grid, groups, weights, sizes, Records.expected(ROWS), 10)
+    edges = cuts(belief.marginal, EVEN)
+    levels = logistic(184.0, 13.0).cdf(np.array(edges, dtype=float))
+    true = ROWS * np.diff(np.concatenate(([0.0], levels, [1.0])))
+    noisy = tuple(int(each) for each in np.rint(true + np.array(NOISE)))
+    stage = Histogram(tuple(edges), noisy)
+    evidence = Evidence.counted([stage], [VARIANCE], belief.records, belief.marginal)
+    return belief, evidence, belief.after(evidence)
+
+
+def mixture() -> str:
+    """Curves, cuts, noisy shares, posterior mean, and the interval of one quantile."""
+    belief, evidence, after = counted()
+    low, high, floor, tall, wide = 90.0, 290.0, 270.0, 240.0, 700.0
+
+    def x(cell: float) -> float:
+        return 30.0 + (cell - low) / (high - low) * wide
+
+    def y(level: float) -> float:
+        return floor - level * tall
+
+    cells = np.arange(low, high + 1.0, 2.0)
+
+    def line(levels: FloatArray, look: str) -> str:
+        pairs = zip(cells.tolist(), levels.tolist(), strict=True)
+        points = " L".join(f"{x(cell):.0f},{y(level):.0f}" for cell, level in pairs)
+        return f'<path d="M{points}" fill="none" {look}/>'
+
+    heaviest = np.argsort(-belief.weights, kind="stable")[:14]
+    parts = [line(each, 'stroke="#c9d3df"') for each in belief.cdf(cells)[heaviest]]
+    for cut in evidence.cells.tolist():
+        ends = f'x1="{x(cut):.0f}" x2="{x(cut):.0f}" y1="{y(0.0):.0f}" y2="{y(1.0):.0f}"'
+        parts.append(f'<line {ends} stroke="#d9764a" stroke-dasharray="2 4"/>')
+    parts.append(line(belief.marginal.cdf(cells), f'stroke="{INK}" stroke-dasharray="6 4"'))
+    found = after.posterior_mean.distribution()
+    parts.append(line(found.cdf(cells), f'stroke="{INK}" stroke-width="3"'))
+    for cut, level in zip(evidence.cells.tolist(), evidence.y.tolist(), strict=True):
+        parts.append(f'<circle cx="{x(cut):.0f}" cy="{y(level):.0f}" r="4.5" fill="#d9764a"/>')
+    wanted = np.array([0.7])
+    (first,), (last,) = after.posterior.interval(wanted, 0.95)
+    (value,) = found.quantile_cells(wanted)
+    ends = f'x1="{x(first):.0f}" x2="{x(last):.0f}" y1="{y(0.7):.0f}" y2="{y(0.7):.0f}"'
+    parts.append(f'<line {ends} stroke="#2f8f4e" stroke-width="3"/>')
+    parts.append(f'<circle cx="{x(value):.0f}" cy="{y(0.7):.0f}" r="5" fill="#2f8f4e"/>')
+    for row, (colour, said) in enumerate(
+        (
+            ("#9fb0c4", "curves F_i, the heaviest"),
+            (INK, "dashed: mean of the prior; solid: posterior mean"),
+            ("#d9764a", "cuts at the prior's deciles, and the noisy shares y there"),
+            ("#2f8f4e", "released .7 quantile with its interval"),
+        )
+    ):
+        parts.append(f'<rect x="386" y="{162 + 22 * row}" width="12" height="12" fill="{colour}"/>')
+        parts.append(text(404, 172 + 22 * row, said, anchor="start"))
+    parts.append(f'<line x1="30" x2="730" y1="{floor:.0f}" y2="{floor:.0f}" stroke="{INK}"/>')
+    parts.append(text(380, 288, "cells"))
+    return svg(740, 296, "A batch that is counted and read by the default learner", parts)
+
+
 if __name__ == "__main__":
     (HERE / "release.svg").write_text(release())
     (HERE / "law.svg").write_text(law())
+    (HERE / "mixture.svg").write_text(mixture())
