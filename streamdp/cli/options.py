@@ -116,9 +116,8 @@ fish:  streamdp completion fish | source
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
     """Print the completion script of a shell."""
-    from streamdp.cli import cli
-
     kind = get_completion_class(shell)
     if kind is None:
         raise click.UsageError(f"no completion for {shell}")
-    click.echo(kind(cli, {}, "streamdp", "_STREAMDP_COMPLETE").source())
+    root = click.get_current_context().find_root().command
+    click.echo(kind(root, {}, "streamdp", "_STREAMDP_COMPLETE").source())

@@ -15,7 +15,7 @@ import numpy as np
 
 from streamdp import wiring
 from streamdp.backends.duckdb.engine import DuckDBBackend
-from streamdp.backends.duckdb.text_files import typed
+from streamdp.backends.duckdb.lines import typed
 from streamdp.backends.sql.server import ServerBackend
 from streamdp.backends.sql.words import quoted
 from streamdp.errors import ConfigurationError

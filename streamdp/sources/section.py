@@ -249,7 +249,7 @@ class SourceSection(Section):
         is_files = self.table_name() is None and not self.is_lake()
         windows = cut.source(name, self.path if is_files else "")
         if self.format == "delta" or self.format == "iceberg":
-            from streamdp.lakes.lake import lake_of
+            from streamdp.lakes import lake_of
             from streamdp.sources.windows import LakeSource
 
             return LakeSource(windows, os.path.realpath(self.path), lake_of(self.format))

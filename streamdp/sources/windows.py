@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 from pydantic import Field, field_validator, model_validator
 
 from streamdp.files import resolve, skipped
-from streamdp.lakes.lake import Lake
+from streamdp.lakes import Lake
 from streamdp.objects.address import is_address, parsed
 from streamdp.sections.section import Section
 from streamdp.sections.values import Duration, Moment, PositiveDuration, TimeZone

@@ -340,5 +340,5 @@ def test_arrow_is_imported_where_it_is_used() -> None:
             assert "pyarrow" not in {alias.name for n in at_once for alias in n.names}, path
     assert users == {
         *("arrow.py", "delta.py", "iceberg.py", "lines.py", "records.py"),
-        *("lake.py", "lakes.py", "parquet.py", "storage.py", "table.py"),
+        *("__init__.py", "lakes.py", "parquet.py", "storage.py", "table.py"),
     }

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
-from streamdp.backends.duckdb.text_files import typed
+from streamdp.backends.duckdb.lines import typed
 from streamdp.backends.sql.cells import cells_of
 from streamdp.backends.sql.relation import Relation
 from streamdp.errors import SourceError

@@ -30,7 +30,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
-from streamdp.backends.duckdb.text_files import TextFiles
+from streamdp.backends.duckdb.lines import TextFiles
 from streamdp.types import Batch, CellQuery, File, Format, Grid
 from tests.benchmarks.report import Row, main
 from tests.privacy.reading.mutants import duckdb_reads_csv

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from streamdp import files
 from streamdp.cli import main
-from streamdp.cli.work import run_once
+from streamdp.cli.work import run
 from streamdp.daemon.runtime import SystemClock
 from streamdp.engine.release import RELEASE_ID_BITS
 from streamdp.privacy.entropy import OperatingSystemEntropy
@@ -86,4 +86,4 @@ def _force(seed: str) -> None:
     SystemClock.now = lambda self: START + 30 * 86_400  # type: ignore[method-assign]
     vars(secrets).update(token_bytes=lambda size: b"k" * size, token_hex=lambda size: "5" * size)
     os.getpid = lambda: 4711
-    vars(run_once).update(SAY_EVERY=math.inf)  # lines of progress come with the seconds that pass
+    vars(run).update(SAY_EVERY=math.inf)  # lines of progress come with the seconds that pass

@@ -21,10 +21,10 @@ from streamdp.backends.duckdb.files import VIEW, Files, columns_named
 from streamdp.backends.duckdb.instance import Instance
 from streamdp.backends.duckdb.parquet import Placed
 from streamdp.backends.duckdb.words import CAST, ENDS, DuckDBWords
-from streamdp.backends.fields import Field
 from streamdp.backends.limits import NO_LIMITS, Limits
 from streamdp.backends.sql.engine import SqlBackend, expressions, listed
 from streamdp.backends.sql.relation import Relation, beneath, computes, notice
+from streamdp.backends.sql.scan import Field
 from streamdp.backends.sql.words import quoted
 from streamdp.errors import SourceError
 from streamdp.files import file_at, nearest, resolve

@@ -3,7 +3,7 @@
 The engine is handed a list of files, never a pattern. Reading is total: what an engine would end a
 question at is a null or no record, by a rule that looks at one record alone.
 
-- CSV and JSON lines are text, a record is a line: see `lines` and `text_files`.
+- CSV and JSON lines are text, a record is a line: see `lines`.
 - Parquet has its types in the footer of each file, which says who reads it: see `parquet`.
 """
 
@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from streamdp.backends.duckdb.lines import TextFiles
 from streamdp.backends.duckdb.parquet import Parquet, Placed
-from streamdp.backends.duckdb.text_files import TextFiles
 from streamdp.backends.duckdb.words import DuckDBWords
 from streamdp.backends.sql.relation import one_by_one
 from streamdp.backends.sql.words import quoted

@@ -10,8 +10,7 @@ from streamdp.backends.duckdb.arrow import TABLE
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.duckdb.files import Files
 from streamdp.backends.duckdb.parquet import Placed, footer_without_records
-from streamdp.lakes import delta
-from streamdp.lakes.lake import Lake
+from streamdp.lakes import Lake, delta
 from streamdp.types import Batch, File, Query
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import numpy as np
 
 from streamdp.backends.duckdb import arrow
 from streamdp.backends.duckdb.engine import DuckDBBackend
-from streamdp.backends.fields import Field
+from streamdp.backends.sql.scan import Field
 from streamdp.backends.sql.words import quoted
 from streamdp.errors import SourceError
 from streamdp.types import Batch, Query

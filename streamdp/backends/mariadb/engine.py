@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamdp.backends.causes import Cause
-from streamdp.backends.fields import Field
-from streamdp.backends.limits import NO_LIMITS, Limits
+from streamdp.backends.limits import NO_LIMITS, Cause, Limits
 from streamdp.backends.mariadb.connection import Address, settings
 from streamdp.backends.mariadb.words import LONGEST_UNIT, MariaDBWords
 from streamdp.backends.sql.engine import expressions
 from streamdp.backends.sql.relation import Relation, computes, notice
+from streamdp.backends.sql.scan import Field
 from streamdp.backends.sql.server import ServerBackend
 from streamdp.errors import SourceError
 from streamdp.types import RECORD, Batch, IntArray, KeyQuery, Query

@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streamdp.backends.causes import Cause
-from streamdp.backends.limits import NO_LIMITS, Limits
+from streamdp.backends.limits import NO_LIMITS, Cause, Limits
 from streamdp.backends.postgres.words import PostgresWords
 from streamdp.backends.sql.engine import expressions
 from streamdp.backends.sql.relation import Relation, computes, notice

@@ -8,9 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, date, datetime
 from typing import Any
 
-from streamdp.backends.causes import AFTER_THE_CHARGE, CAUSES, Cause
-from streamdp.backends.fields import CONDITION_HINT, Field, fields_of, require_kinds
-from streamdp.backends.limits import Limits, ended_after
+from streamdp.backends.limits import AFTER_THE_CHARGE, CAUSES, Cause, Limits, ended_after
 from streamdp.backends.sql.question import (
     counts_of,
     key_counts,
@@ -20,7 +18,7 @@ from streamdp.backends.sql.question import (
     scan_sql,
 )
 from streamdp.backends.sql.relation import Relation, one_by_one
-from streamdp.backends.sql.scan import answers
+from streamdp.backends.sql.scan import CONDITION_HINT, Field, answers, fields_of, require_kinds
 from streamdp.backends.sql.words import Words
 from streamdp.errors import MissingColumnError, SourceError
 from streamdp.types import RECORD, Batch, CellQuery, IntArray, KeyQuery, Query, Statistic

@@ -37,10 +37,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamdp.backends.fields import fields_of
 from streamdp.backends.sql.bound import bounded
 from streamdp.backends.sql.cells import LARGEST, SMALL, cell_sql, key, public_groups
-from streamdp.backends.sql.scan import HALF, Scan, ScanQuery, in_halves, shift
+from streamdp.backends.sql.scan import HALF, Scan, ScanQuery, fields_of, in_halves, shift
 from streamdp.backends.sql.words import Words
 from streamdp.errors import ConfigurationError
 from streamdp.types import (
@@ -66,7 +65,7 @@ def question(
     Args:
         words: Of the engine.
         query: What is asked.
-        kinds: The engine's types by the aliases of `fields.fields_of`.
+        kinds: The engine's types by the aliases of `scan.fields_of`.
         table: What stands behind FROM.
         within: Condition that a record belongs to the batch.
     """
@@ -147,7 +146,7 @@ def key_question(
     Args:
         words: Of the engine.
         query: What is asked.
-        kinds: The engine's types by the aliases of `fields.fields_of`.
+        kinds: The engine's types by the aliases of `scan.fields_of`.
         table: What stands behind FROM.
         within: Condition that a record belongs to the batch.
     """
@@ -236,7 +235,7 @@ def scan_sql(
         words: Of the engine.
         query: What is asked.
         scan: The question as a scan: `scan_of`.
-        kinds: The engine's types by the aliases of `fields.fields_of`.
+        kinds: The engine's types by the aliases of `scan.fields_of`.
         table: What stands behind FROM.
         within: Condition that a record belongs to the batch.
     """

@@ -6,23 +6,29 @@ up from these; else by the cells of each marginal (GROUPING SETS). Either way ev
 once. A row of the answer is (grouping, code, records, n_1, sum_1, …): the code numbers group and
 cells by mixed radix, a dimension's last digit standing for a value without a cell. Units are
 counted by themselves, under numbers of groupings behind those of records.
+
+A field is a column or an expression that a question reads of a record, and its part in it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 import numpy as np
 
-from streamdp.errors import ConfigurationError
+from streamdp.backends.sql.words import Role, Words
+from streamdp.errors import ConfigurationError, SourceError
 from streamdp.types import (
+    CellQuery,
     CompoundAnswer,
     CompoundQuery,
     Dimension,
     IntArray,
+    KeyQuery,
+    Query,
     Statistic,
     SumQuery,
     Sums,
@@ -291,3 +297,91 @@ def shift(term: Term) -> int:
 def in_halves(term: Term) -> bool:
     """Whether a summand may be so large that it is summed in two parts."""
     return term.span[1] - shift(term) > HALF
+
+
+_WANTED: Mapping[Role, str] = {
+    "value": "a number, a time or a duration",
+    "unit": "a scalar",
+    "group": "text, a whole number, a date or a truth value",
+    "listed": "text, a whole number, a date or a truth value",
+    "time": "a date or a timestamp",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One column or expression that a question needs.
+
+    Args:
+        alias: Its name in the SQL.
+        role: What it is for; decides which types it may have.
+        column: Column, or the name of what `expression` derives.
+        expression: SQL of one record.
+    """
+
+    alias: str
+    role: Role
+    column: str
+    expression: str | None = None
+
+    def sql(self, words: Words) -> str:
+        """SQL of its value."""
+        return words.name(self.column) if self.expression is None else words.tried(self.expression)
+
+
+def fields_of(query: Query) -> Iterator[Field]:
+    """All of a question: values first, then unit, then columns of groups or of keys."""
+    if isinstance(query, CellQuery):
+        yield Field("value", "value", query.column, query.expression)
+    elif not isinstance(query, KeyQuery):
+        scan = Scan.of(query)
+        for i, axis in enumerate(scan.dimensions):
+            role: Role = "value" if axis.values is None else "listed"
+            role = "time" if axis.clock is not None else role
+            yield Field(f"d{i}", role, axis.name, axis.sql)
+        for i, term in enumerate(scan.terms):
+            yield Field(f"w{i}", "value", term.name, term.sql)
+    if query.bound is not None:
+        yield Field("unit", "unit", query.bound.column)
+    columns = query.columns if isinstance(query, KeyQuery) else query.by
+    for i, name in enumerate(columns):
+        yield Field(f"group{i}", "group", name)
+
+
+CONDITION_HINT = "a condition is no number: write CASE WHEN … THEN 1 ELSE 0 END"
+
+
+def _hint(role: Role, kind: str, otherwise: str) -> str:
+    return CONDITION_HINT if role == "value" and kind.lower() == "boolean" else otherwise
+
+
+def require_kinds(
+    words: Words,
+    query: Query,
+    time: str | None,
+    kinds: Mapping[str, str],
+    source: str,
+    hint: Callable[[str, Field], str],
+) -> None:
+    """Refuse a type that cannot play its part.
+
+    Args:
+        words: Know the engine's types.
+        query: What is asked.
+        time: Column that puts a record in a window.
+        kinds: Types by alias; that of the time column under `time`.
+        source: Name of the source.
+        hint: What to do about a field of a source that has another type.
+
+    Raises:
+        SourceError: A column has another type.
+    """
+    fields = [*fields_of(query), *([Field("time", "time", time)] if time is not None else [])]
+    for each in fields:
+        if not words.takes(each.role, kinds[each.alias]):
+            raise SourceError(
+                f"column {each.column!r} of source {source} has type {kinds[each.alias]},"
+                f" wanted is {_WANTED[each.role]}",
+                hint=_hint(each.role, kinds[each.alias], hint(source, each)),
+                source=source,
+            )

@@ -8,8 +8,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from streamdp.backends.causes import CAUSES
-from streamdp.backends.limits import Limits
+from streamdp.backends.limits import CAUSES, Limits
 from streamdp.backends.sql.engine import SqlBackend
 from streamdp.backends.sql.relation import Relation
 from streamdp.errors import UnreachableError

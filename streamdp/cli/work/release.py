@@ -15,7 +15,7 @@ from streamdp.cli.options import (
     moment,
     require_job,
 )
-from streamdp.cli.work.run_once import finish, one_round
+from streamdp.cli.work.run import finish, one_round
 from streamdp.errors import ConfigurationError, StreamdpError
 from streamdp.privacy.price import price_text
 

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.backends.fields import fields_of
 from streamdp.backends.sql.cells import cells_of
-from streamdp.backends.sql.scan import answer_of
+from streamdp.backends.sql.scan import answer_of, fields_of
 from streamdp.errors import SourceError
 from streamdp.types import Batch, CellCounts, CellQuery, KeyQuery, Query
 from tests.contract.memory.keys import keys_of

@@ -9,11 +9,11 @@ from unittest.mock import patch
 
 import duckdb
 
-from streamdp.backends.duckdb import arrow, text_files
+from streamdp.backends.duckdb import arrow, lines
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.duckdb.files import VIEW
+from streamdp.backends.duckdb.lines import TextFiles, dialect_of, header_of
 from streamdp.backends.duckdb.parquet import LONGEST, Parquet
-from streamdp.backends.duckdb.text_files import TextFiles, dialect_of, header_of
 from streamdp.backends.duckdb.words import DuckDBWords
 from streamdp.backends.mariadb.words import MariaDBWords
 from streamdp.backends.postgres.words import PostgresWords
@@ -88,7 +88,7 @@ def mariadb_converts_texts() -> Iterator[None]:
 @contextmanager
 def duckdb_finds_lines() -> Iterator[None]:
     """Find the lines of JSON lines files with DuckDB's own reader of CSV."""
-    with patch.object(text_files, "LineStream", _OwnLines):
+    with patch.object(lines, "LineStream", _OwnLines):
         yield
 
 
