@@ -225,11 +225,11 @@ def hang_up(tasks: Iterable[Task]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Wired:
-    """All that a configuration names, made and not used yet.
+    """Jobs, gates and sinks of a configuration, made and not used yet.
 
     Args:
-        configuration: It.
-        tasks: What is done under each name.
+        configuration: That names them.
+        tasks: Job or gate under each name.
         sinks: Those outside of the store.
         clock: Of the timestamps that sinks sign.
     """

@@ -87,7 +87,7 @@ def watch_over(
 
 
 def _ends(over: Collection[Alert], wanted: Collection[Alert], section: Alerts) -> list[Alert]:
-    """What is told of conditions that are over; nothing of one that goes on for another reason."""
+    """Alerts of conditions that are over; none where one goes on for another reason."""
     if RESOLVED not in section.on:
         return []
     go_on = {each.subject for each in wanted}
@@ -177,7 +177,7 @@ def _span(seconds: int) -> str:
 
 
 def _unreadable(configuration: Configuration, database: Database) -> Iterator[Alert]:
-    """What cannot be read; a server that keeps out all jobs of a source is told once a source."""
+    """Batches and sources that cannot be read; a server that keeps out all jobs is told once."""
     tasks = configuration.tasks()
     of_servers: dict[str, Problem] = {}
     for problem in problems(database):

@@ -29,7 +29,7 @@ from streamdp.store.verified_open import verify_copy
 from streamdp.types import File, Log
 
 
-class Place(Protocol):
+class CopyPlace(Protocol):
     """Where copies of a store lie."""
 
     def newest(self, database: Database) -> int | None:
@@ -62,11 +62,11 @@ class Folder:
     store: Path
 
     def newest(self, database: Database) -> int | None:
-        """See `Place`."""
+        """See `CopyPlace`."""
         return newest_at(copies(self.folder, name_of(database, self.store)), database)
 
     def add(self, keep: int, now: int) -> str:
-        """See `Place`."""
+        """See `CopyPlace`."""
         return str(add_copy(self.store, self.folder, keep, now, verify_copy).path)
 
 
@@ -83,12 +83,12 @@ class Objects:
     store: Path
 
     def newest(self, database: Database) -> int | None:
-        """See `Place`."""
+        """See `CopyPlace`."""
         found = self._there(name_of(database, self.store))
         return newest_at([each for each, _ in found], database)
 
     def add(self, keep: int, now: int) -> str:
-        """See `Place`."""
+        """See `CopyPlace`."""
         with suppress(OSError):
             forget_unfinished(self.store.parent, self.store.stem, now)
         with _beside(self.store) as own:
@@ -132,7 +132,7 @@ class Objects:
         return sorted((each, file) for each, file in found if each is not None)
 
 
-def place_of(section: Backup, store: Path) -> Place:
+def place_of(section: Backup, store: Path) -> CopyPlace:
     """The place that the configuration names."""
     if is_address(section.path):
         return Objects(section.path, store)
@@ -212,7 +212,7 @@ class Copying:
         self.newest = now
         self._log("backup.written", name=made)
 
-    def _is_due(self, every: int, place: Place, now: int) -> bool:
+    def _is_due(self, every: int, place: CopyPlace, now: int) -> bool:
         """Whether the newest copy is old, or dated in the future by a clock that was wrong.
 
         A storage is asked when the newest copy that is known of has grown old.

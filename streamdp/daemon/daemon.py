@@ -196,7 +196,7 @@ class Daemon:
         deliveries.ring()
 
     def _pulse_of(self, running: Runtime, rounds: Rounds) -> Pulse:
-        """What the daemon does now."""
+        """The pulse: what the daemon works on now, and what it waits for."""
         now, copying = self._clock.now(), running.copying
         asking = asking_of(rounds, self._clock)
         store = self._failure or rounds.failure

@@ -75,7 +75,7 @@ def seconds_of_series(slot: int, tests: int) -> int:
 
 
 @dataclass(slots=True)
-class Series:
+class SlotSeries:
     """Tests of one gate that follow each other without a slot between.
 
     Args:
@@ -222,7 +222,7 @@ class Gatekeeper:
     """
 
     around: EngineContext
-    _series: Series | None = field(default=None, init=False)
+    _series: SlotSeries | None = field(default=None, init=False)
     _untold: list[tuple[Gate, Batch, bool]] = field(default_factory=list, init=False)
     _notices: list[str] = field(default_factory=list, init=False)
 
@@ -265,7 +265,7 @@ class Gatekeeper:
         if run is None:
             return None
         if self._series is None:
-            self._series = Series(self.around.clock, gate.slot)
+            self._series = SlotSeries(self.around.clock, gate.slot)
         now = self._series.begin()
         number = self.around.store.gates.use_test(run.run, batch, now)
         statistic = self._read(gate, batch, run.run)
@@ -351,7 +351,7 @@ class Gatekeeper:
         gate: Gate,
         batch: Batch,
         standing: tuple[Release, ...],
-        series: Series,
+        series: SlotSeries,
         accepted: int,
     ) -> Answer:
         """The answer with its notices and holds; its slot follows from the series of the test."""

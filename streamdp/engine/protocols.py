@@ -45,7 +45,7 @@ class GateMemory(Protocol):
         ...
 
     def accepted(self, gate: str) -> int:
-        """How often a gate has accepted."""
+        """The number of acceptances of a gate."""
         ...
 
     def answers(self, gate: str, source: str) -> Mapping[str, bool]:
@@ -292,7 +292,7 @@ class Skips(Protocol):
     """A source of files, which does not read all that its pattern finds."""
 
     def skipped(self) -> tuple[Skipped, ...]:
-        """What it does not read now, and why; follows from public facts."""
+        """Inputs that the source does not read now, and why; they follow from public facts."""
         ...
 
 
@@ -319,4 +319,4 @@ class GivesUp(Protocol):
     """A sink that stops trying a delivery some day, and leaves it to a person."""
 
     attempts: int
-    """How often it tries."""
+    """Attempts of one delivery before the sink gives up."""

@@ -176,7 +176,7 @@ MOST_MEASUREMENTS = 4000
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What measurements taught.
+    """The state of a learner after the replay of measurements.
 
     Args:
         state: The learner's.

@@ -57,7 +57,7 @@ def roll(job: Job, around: EngineContext) -> bool:
 
 
 def _rows(job: Job, found: Closed, longest: int, around: EngineContext) -> tuple[Row, ...]:
-    """What measurements say of a period; nothing where none were kept."""
+    """The rows of a period from its measurements; none where none were kept."""
     from streamdp.answers.job import Measured
     from streamdp.answers.rollups import rolled
 

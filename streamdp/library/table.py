@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from streamdp.errors import ConfigurationError
-from streamdp.sinks.columns import Column, Kind, columns
+from streamdp.sinks.columns import Kind, TypedColumn, columns
 from streamdp.text import printable
 from streamdp.types import Json, Release
 
@@ -35,7 +35,7 @@ class Table:
     ({'city': 'Oslo', 'x': 1.5},)
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[TypedColumn, ...]
 
     @property
     def rows(self) -> tuple[dict[str, Json], ...]:
@@ -109,7 +109,8 @@ def table_of(rows: Iterable[Mapping[str, Json]], kinds: Mapping[str, Kind]) -> T
     rows = tuple(rows)
     return Table(
         tuple(
-            Column(name, kind, tuple(row.get(name) for row in rows)) for name, kind in kinds.items()
+            TypedColumn(name, kind, tuple(row.get(name) for row in rows))
+            for name, kind in kinds.items()
         )
     )
 

@@ -25,7 +25,7 @@ ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 """Variables that name an S3-compatible server, as Amazon's own tools read them."""
 
 ATTEMPTS = 3
-"""How often the library of S3 tries a request."""
+"""Attempts of the library of S3 at one request."""
 
 CHUNK = 2**23
 """Bytes that are asked for at once."""

@@ -25,13 +25,13 @@ MONDAY = 946_857_600
 """2000-01-03, from which intervals are counted."""
 
 SPAN = timedelta(days=2)
-"""Longer than any clock on a wall was ever put back or forward."""
+"""How long before a moment the search begins: no clock was ever set back or forward by more."""
 
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
 class Schedule(Section):
-    """One of cron, every, or on."""
+    """When a job wakes: by cron, at an interval, or on new batches."""
 
     cron: str | None = Field(
         default=None,

@@ -80,7 +80,7 @@ _DUCKDB = {
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TypedColumn:
     """One column of all lines of a release.
 
     Args:
@@ -104,7 +104,7 @@ class Column:
         return _DUCKDB[self.kind]
 
 
-def columns(release: Release) -> list[Column]:
+def columns(release: Release) -> list[TypedColumn]:
     """Columns of a release: id and row, its facts, what was published."""
     lines = [{"release_id": release.id, "row": at} | line for at, line in enumerate(flat(release))]
     times = {
@@ -121,7 +121,9 @@ def columns(release: Release) -> list[Column]:
     for name in named:
         values: list[Json] = [times.get(name, line.get(name)) for line in lines]
         found.append(
-            Column(name, _KINDS.get(name) or kinds.get(name) or _kind_of(values), tuple(values))
+            TypedColumn(
+                name, _KINDS.get(name) or kinds.get(name) or _kind_of(values), tuple(values)
+            )
         )
     return found
 
@@ -162,12 +164,12 @@ def supersede(ask: Ask, table: str, mark: str, release: Release, at: Json) -> bo
     return not later
 
 
-def flagged(found: list[Column], newest: bool) -> list[Column]:
+def flagged(found: list[TypedColumn], newest: bool) -> list[TypedColumn]:
     """The columns with the flag."""
-    return [*found, Column(CURRENT, "boolean", (newest,) * len(found[0].values))]
+    return [*found, TypedColumn(CURRENT, "boolean", (newest,) * len(found[0].values))]
 
 
-def duckdb_lines(found: list[Column]) -> tuple[str, list[Json]]:
+def duckdb_lines(found: list[TypedColumn]) -> tuple[str, list[Json]]:
     """A SELECT of all lines in DuckDB's types, and its parameters: a list for each column."""
     lists = ", ".join(f"unnest(CAST(? AS {each.duckdb_type}[])) AS {each.quoted}" for each in found)
     return f"SELECT {lists}", [list(map(_without_zone, each.values)) for each in found]

@@ -18,7 +18,7 @@ from pydantic import Field
 from streamdp.disk import PRIVATE, make_folder, write_whole
 from streamdp.errors import SinkError
 from streamdp.sections.values import FileMode
-from streamdp.sinks.columns import Column, columns, duckdb_lines
+from streamdp.sinks.columns import TypedColumn, columns, duckdb_lines
 from streamdp.sinks.section import SinkContext, SinkSection, Written
 from streamdp.types import Json, Release
 
@@ -113,7 +113,7 @@ def _is_there(target: Path) -> bool:
     return True
 
 
-def _write_csv(found: list[Column], file: int) -> None:
+def _write_csv(found: list[TypedColumn], file: int) -> None:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([column.name for column in found])
@@ -126,7 +126,7 @@ def _in_text(value: Json) -> Json:
     return value.strftime("%Y-%m-%dT%H:%M:%SZ") if isinstance(value, datetime) else value
 
 
-def _write_parquet(found: list[Column], file: int) -> None:
+def _write_parquet(found: list[TypedColumn], file: int) -> None:
     """Typed columns, through an engine of their own that reads nothing, into the open file."""
     import duckdb
 
@@ -137,7 +137,7 @@ def _write_parquet(found: list[Column], file: int) -> None:
         connection.execute(into, [f"/dev/fd/{file}"])
 
 
-WRITERS: dict[Form, Callable[[list[Column], int], None]] = {
+WRITERS: dict[Form, Callable[[list[TypedColumn], int], None]] = {
     "csv": _write_csv,
     "parquet": _write_parquet,
 }

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from streamdp.errors import SinkError, require_extra
 from streamdp.sections.secrets import Concealed, reveal
-from streamdp.sinks.columns import CURRENT, Column, columns, flagged, supersede
+from streamdp.sinks.columns import CURRENT, TypedColumn, columns, flagged, supersede
 from streamdp.sinks.section import SinkContext, SinkSection
 from streamdp.types import Json, Release
 
@@ -100,7 +100,7 @@ class PostgresTableSink:
                 sink=self.name,
             ) from None
 
-    def _prepare(self, connection: psycopg.Connection[Any], found: list[Column]) -> bool:
+    def _prepare(self, connection: psycopg.Connection[Any], found: list[TypedColumn]) -> bool:
         """Make the table or its missing columns; an existing one needs no further rights.
 
         Returns:
@@ -128,7 +128,7 @@ class PostgresTableSink:
         self,
         connection: psycopg.Connection[Any],
         release: Release,
-        found: list[Column],
+        found: list[TypedColumn],
         *,
         flags: bool,
     ) -> None:

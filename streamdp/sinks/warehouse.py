@@ -12,7 +12,7 @@ from pydantic import Field
 
 from streamdp.disk import followed, open_file
 from streamdp.errors import SinkError
-from streamdp.sinks.columns import Column, columns, duckdb_lines, flagged, supersede
+from streamdp.sinks.columns import TypedColumn, columns, duckdb_lines, flagged, supersede
 from streamdp.sinks.section import SinkContext, SinkSection, Written
 from streamdp.types import Json, Release
 
@@ -90,7 +90,7 @@ class DuckDBTableSink:
             os.close(open_file(self._path, os.O_RDONLY))
         return str(followed(self._path))
 
-    def _prepare(self, connection: duckdb.DuckDBPyConnection, found: list[Column]) -> None:
+    def _prepare(self, connection: duckdb.DuckDBPyConnection, found: list[TypedColumn]) -> None:
         """Make the table or its missing columns; columns a release lacks are null."""
         typed = [f"{each.quoted} {each.duckdb_type}" for each in flagged(found, newest=True)]
         connection.execute(f"CREATE TABLE IF NOT EXISTS {self._table} ({', '.join(typed)})")
@@ -98,7 +98,7 @@ class DuckDBTableSink:
             connection.execute(f"ALTER TABLE {self._table} ADD COLUMN IF NOT EXISTS {column}")
 
     def _append(
-        self, connection: duckdb.DuckDBPyConnection, release: Release, found: list[Column]
+        self, connection: duckdb.DuckDBPyConnection, release: Release, found: list[TypedColumn]
     ) -> None:
         known = f"SELECT 1 FROM {self._table} WHERE release_id = ? LIMIT 1"  # noqa: S608
         if connection.execute(known, [release.id]).fetchone() is not None:

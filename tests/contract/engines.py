@@ -14,7 +14,7 @@ import pytest
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.duckdb.objects import ObjectsBackend
-from streamdp.backends.mariadb.connection import Address
+from streamdp.backends.mariadb.connection import ServerAddress
 from streamdp.backends.mariadb.engine import MariaDBBackend
 from streamdp.backends.postgres.engine import PostgresBackend
 from streamdp.backends.spark.engine import SparkBackend
@@ -222,7 +222,7 @@ class MariaDB:
             one = ", ".join(["%s"] * len(columns))
             cursor.executemany(f"INSERT INTO t VALUES ({one})", rows)
         if self.backend is None:
-            self.backend = MariaDBBackend(Address.of(self.url), Relation("t"))
+            self.backend = MariaDBBackend(ServerAddress.of(self.url), Relation("t"))
         self.backend.time_column, self.backend.relation = time_column, Relation("t")
         return self.backend
 

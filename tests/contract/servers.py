@@ -179,9 +179,9 @@ def asked(url: str) -> Any:
     """A connection to a MariaDB server, in UTC."""
     import pymysql
 
-    from streamdp.backends.mariadb.connection import Address
+    from streamdp.backends.mariadb.connection import ServerAddress
 
-    connection = pymysql.connect(**Address.of(url).arguments())
+    connection = pymysql.connect(**ServerAddress.of(url).arguments())
     with connection.cursor() as cursor:
         cursor.execute("SET time_zone = '+00:00'")
     return connection

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
-from streamdp.backends.mariadb.connection import Address
+from streamdp.backends.mariadb.connection import ServerAddress
 from streamdp.backends.mariadb.engine import MariaDBBackend
 from streamdp.backends.postgres.engine import PostgresBackend
 from streamdp.backends.spark.engine import SparkBackend
@@ -100,7 +100,7 @@ def test_mariadb(expected: str, mariadb_server: str) -> None:
         cursor.execute(f"CREATE TABLE flights ({described})")
         cursor.executemany("INSERT INTO flights VALUES (%s, %s, %s, %s)", _rows())
     with closing(
-        MariaDBBackend(Address.of(mariadb_server), Relation("w.flights"), "date")
+        MariaDBBackend(ServerAddress.of(mariadb_server), Relation("w.flights"), "date")
     ) as backend:
         assert digest(backend) == expected
 

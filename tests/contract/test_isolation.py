@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from streamdp.backends.mariadb.connection import Address
+from streamdp.backends.mariadb.connection import ServerAddress
 from streamdp.backends.mariadb.engine import MariaDBBackend
 from streamdp.backends.postgres.engine import PostgresBackend
 from streamdp.backends.sql.relation import Relation
@@ -74,7 +74,7 @@ def test_postgresql_answers_from_one_state(postgres_server: str, change: str) ->
 def test_mariadb_answers_from_one_state(mariadb_server: str, change: str) -> None:
     """A partition that is dropped meanwhile waits for the question."""
     said = CHANGES | {"drop": ["ALTER TABLE changing DROP PARTITION b"]}
-    backend = MariaDBBackend(Address.of(mariadb_server), Relation("changing"))
+    backend = MariaDBBackend(ServerAddress.of(mariadb_server), Relation("changing"))
     with connected(mariadb_server) as server, server.cursor() as cursor:
         cursor.execute("DROP TABLE IF EXISTS changing")
         parts = "PARTITION a VALUES IN (1), PARTITION b VALUES IN (2)"

@@ -16,7 +16,7 @@ import pytest
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.limits import NO_LIMITS, Limits
 from streamdp.backends.mariadb import connection as mariadb_connection
-from streamdp.backends.mariadb.connection import Address
+from streamdp.backends.mariadb.connection import ServerAddress
 from streamdp.backends.mariadb.engine import MariaDBBackend
 from streamdp.backends.postgres import engine as postgres_engine
 from streamdp.backends.postgres.engine import PostgresBackend
@@ -159,7 +159,7 @@ def test_postgres_cannot_write(server: str) -> None:
 def maria(mariadb_server: str) -> Iterator[MariaDBBackend]:
     with asked(mariadb_server) as server, server.cursor() as cursor:
         cursor.execute("CREATE TABLE IF NOT EXISTS slow AS SELECT 1 AS x, 'CANARY' AS note")
-    with closing(MariaDBBackend(Address.of(mariadb_server), Relation("slow"))) as backend:
+    with closing(MariaDBBackend(ServerAddress.of(mariadb_server), Relation("slow"))) as backend:
         yield backend
 
 
@@ -307,7 +307,7 @@ def test_each_failure_of_mariadb_has_its_own_words(
 ) -> None:
     """A lock, missing rights, a time that is over, a stranger, a wrong name, nobody there."""
     query = CellQuery("x", GRID)
-    where = Address.of(mariadb_server)
+    where = ServerAddress.of(mariadb_server)
     with asked(mariadb_server) as server, server.cursor() as cursor:
         cursor.execute("CREATE OR REPLACE USER u@localhost IDENTIFIED BY 'secret'")
         cursor.execute("CREATE TABLE IF NOT EXISTS other AS SELECT 1 AS x")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from streamdp.backends.limits import NO_LIMITS
-from streamdp.backends.mariadb.connection import Address, settings
+from streamdp.backends.mariadb.connection import ServerAddress, settings
 from streamdp.backends.mariadb.engine import MariaDBBackend
 from streamdp.backends.mariadb.words import total
 from streamdp.backends.sql.relation import Relation
@@ -121,7 +121,7 @@ def test_no_record_fails_an_expression_after_its_check(
 ) -> None:
     """As a value and a condition; a third of them failed before."""
     chance, failed, asked, raw = random.Random(amount), list[str](), 0, 0
-    backend = MariaDBBackend(Address.of(mariadb_server), Relation("expressed"))
+    backend = MariaDBBackend(ServerAddress.of(mariadb_server), Relation("expressed"))
     for _ in range(amount):
         one, depth = chance.random() < 0.5, chance.choice((1, 1, 2, 3))
         text = number(chance, depth) if one else condition(chance, depth)
@@ -173,7 +173,7 @@ def test_a_column_of_a_query_is_made_total(mariadb_server: str, table: Any) -> N
     product_ = expression("i * u", "mariadb").replace("`i`", "record.`I`")
     made = (Made("i", product_.replace("`u`", "record.`u`")), Made("x", "record.`x`", source="x"))
     relation = Relation("expressed", columns=made, where="record.`i` * record.`i` > 1")
-    backend = MariaDBBackend(Address.of(mariadb_server), relation)
+    backend = MariaDBBackend(ServerAddress.of(mariadb_server), relation)
     for query in (CellQuery("i", GRID), CellQuery("x", GRID, where="`I` * `i` > 5")):
         backend.check(query, FILE)
         assert sum(backend.answer(query, FILE).counts) > 0
@@ -186,7 +186,7 @@ def test_a_column_of_a_query_is_made_total(mariadb_server: str, table: Any) -> N
 def test_what_cannot_be_made_total_is_refused(mariadb_server: str, table: Any, text: str) -> None:
     """By types alone, before a charge; MariaDB itself finds columns whatever their case."""
     said = expression(text, "mariadb")
-    backend = MariaDBBackend(Address.of(mariadb_server), Relation("expressed"))
+    backend = MariaDBBackend(ServerAddress.of(mariadb_server), Relation("expressed"))
     with pytest.raises(SourceError):
         backend.check(CellQuery("x", GRID, where=said if ">" in text else f"{said} > 1"), FILE)
     backend.close()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from streamdp.backends.mariadb.connection import Address
+from streamdp.backends.mariadb.connection import ServerAddress
 from streamdp.backends.mariadb.engine import MariaDBBackend
 from streamdp.backends.sql.relation import Relation
 from streamdp.errors import SourceError
@@ -68,7 +68,7 @@ def fill(server: Any, values: Sequence[Any]) -> None:
 
 @pytest.fixture
 def backend(mariadb_server: str) -> Iterator[MariaDBBackend]:
-    found = MariaDBBackend(Address.of(mariadb_server), Relation("hostile"))
+    found = MariaDBBackend(ServerAddress.of(mariadb_server), Relation("hostile"))
     yield found
     found.close()
 
@@ -223,7 +223,7 @@ DEFAULTS = {
 def test_defaults_of_a_server_change_no_answer(mariadb_server: str, open_user: str) -> None:
     """Also those that it sets for each connection of a user who is not its administrator."""
     backend = MariaDBBackend(
-        Address.of(mariadb_server.replace("root@", open_user)), Relation("w.d")
+        ServerAddress.of(mariadb_server.replace("root@", open_user)), Relation("w.d")
     )
     texts = ["é", "e", "E", "a\\b", "x" * 300 + "1", "x" * 300 + "2"]
     with connected(mariadb_server) as server, server.cursor() as cursor:

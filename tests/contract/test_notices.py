@@ -8,7 +8,7 @@ import duckdb
 import pytest
 from click.testing import CliRunner
 
-from streamdp.backends.mariadb.connection import Address
+from streamdp.backends.mariadb.connection import ServerAddress
 from streamdp.backends.mariadb.engine import MariaDBBackend
 from streamdp.backends.postgres.engine import PostgresBackend
 from streamdp.backends.sql.relation import Relation
@@ -88,7 +88,7 @@ def test_doctor_names_what_burns_charges_in_mariadb(mariadb_server: str) -> None
             }
             for (user, name), words in cases.items():
                 url = mariadb_server.replace("root@", f"{user}@")
-                backend = MariaDBBackend(Address.of(url), Relation(name))
+                backend = MariaDBBackend(ServerAddress.of(url), Relation(name))
                 found = backend.notices(FILE)
                 backend.close()
                 assert len(found) == len(words), found

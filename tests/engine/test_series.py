@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from streamdp.engine.deliver import deliver
-from streamdp.engine.gate import Series, seconds_of_series
+from streamdp.engine.gate import SlotSeries, seconds_of_series
 from streamdp.engine.runner import TURN_OF_A_GATE
 from streamdp.sources.windows import DAY
 from streamdp.store import outbox
@@ -98,7 +98,7 @@ def test_tests_that_take_longer_than_their_series_take_whole_slots() -> None:
     ends = set()
     for took in (1.2, 1.5, 1.9):
         clock = Passing()
-        series = Series(clock, 1)
+        series = SlotSeries(clock, 1)
         series.begin()
         clock.passed += took
         series.begin()
@@ -112,7 +112,7 @@ def test_tests_that_take_longer_than_their_series_take_whole_slots() -> None:
 def test_the_length_that_is_announced_is_the_length(tests: int) -> None:
     """In whole seconds, rounded up."""
     clock = Passing()
-    series = Series(clock, 3)
+    series = SlotSeries(clock, 3)
     for _ in range(tests):
         series.begin()
     series.end()
@@ -122,7 +122,7 @@ def test_the_length_that_is_announced_is_the_length(tests: int) -> None:
 def test_no_begin_is_ahead_of_a_clock_that_is_set_back() -> None:
     """What sinks are owed since a begin is owed now."""
     clock = Passing()
-    series = Series(clock, 100)
+    series = SlotSeries(clock, 100)
     series.begin()
     clock.now = lambda: START  # type: ignore[method-assign]
     assert series.begin() == START

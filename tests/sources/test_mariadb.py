@@ -210,7 +210,7 @@ def certificate(folder: Path, name: str) -> tuple[Path, Path]:
 
 def test_a_server_is_asked_over_tls_that_names_it(open_folder: Path) -> None:
     """Another name, another authority, or none at all: nothing is sent to it."""
-    from streamdp.backends.mariadb.connection import Address
+    from streamdp.backends.mariadb.connection import ServerAddress
     from streamdp.backends.mariadb.engine import MariaDBBackend
     from streamdp.backends.sql.relation import Relation
     from streamdp.errors import SourceError
@@ -237,7 +237,9 @@ def test_a_server_is_asked_over_tls_that_names_it(open_folder: Path) -> None:
         batch = Batch("s", "b")
 
         def origins(address: str) -> tuple[str, ...]:
-            backend = MariaDBBackend(Address.of(address), Relation("rides"), sleep=lambda _: None)
+            backend = MariaDBBackend(
+                ServerAddress.of(address), Relation("rides"), sleep=lambda _: None
+            )
             try:
                 return backend.origins(batch)
             finally:

@@ -220,7 +220,7 @@ class DuckDBBackend(SqlBackend):
             require_conditions(dict(zip(wanted, kinds, strict=True)), source)
 
     def collated(self, columns: Mapping[str, str]) -> list[str]:
-        """All texts: DuckDB does not say which have a collation."""
+        """Columns that may have a collation: all texts, since DuckDB does not say which."""
         return [name for name, kind in columns.items() if kind == "VARCHAR"]
 
     def origins(self, batch: Batch) -> tuple[str, ...]:
@@ -467,7 +467,7 @@ def _within(sql: str, *, whole: bool) -> tuple[str, ...]:
 
 
 def _operands(node: Expr) -> Iterator[Expr]:
-    """What a node takes for true or false."""
+    """Parts of a node that are read as true or false."""
     from sqlglot import exp
 
     if isinstance(node, exp.And | exp.Or):

@@ -76,7 +76,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """What a footer says of one column in one row group that has rows."""
+    """One column in one row group that has rows, by the footer."""
 
     name: str
     rows: int
@@ -517,7 +517,7 @@ def _name(column: str) -> str:
 
 
 MARK = b"PAR1"
-"""What a file begins and ends with."""
+"""Bytes that a file begins and ends with."""
 
 NO_FOOTER = (OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError)
 """Errors in which the reading of bytes ends that are no footer."""
@@ -553,7 +553,7 @@ _LOGICAL = {
     17: "GEOMETRY",
     18: "GEOGRAPHY",
 }
-"""What values mean, by the numbers of the format."""
+"""Meanings of values, by the numbers of the format."""
 
 _LOGICAL_UNITS = {1: "milliseconds", 2: "microseconds", 3: "nanoseconds"}
 
@@ -579,8 +579,8 @@ _LAST = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """What the schema says of a column that is not nested.
+class ParquetColumn:
+    """A column that is not nested, by the schema.
 
     Args:
         physical: How its values are stored.
@@ -637,7 +637,7 @@ class Schema:
     """
 
     names: tuple[str, ...]
-    leaves: Mapping[str, Column]
+    leaves: Mapping[str, ParquetColumn]
     start: int
     length: int
 
@@ -663,7 +663,7 @@ def schema_of(file: BinaryIO) -> Schema:
 
 def _columns(
     root: Mapping[int, Any], elements: Iterator[Mapping[int, Any]]
-) -> tuple[tuple[str, ...], dict[str, Column]]:
+) -> tuple[tuple[str, ...], dict[str, ParquetColumn]]:
     """Names of all columns, and what is said of those that are not nested.
 
     Args:
@@ -700,10 +700,10 @@ def _inside(element: Mapping[int, Any], elements: Iterator[Mapping[int, Any]]) -
     return found
 
 
-def _column(element: Mapping[int, Any]) -> Column:
+def _column(element: Mapping[int, Any]) -> ParquetColumn:
     physical = PHYSICAL[element[1]]
     length = element[2] if physical == "FIXED_LEN_BYTE_ARRAY" else 0
-    column = Column(physical, length, *_meaning(element))
+    column = ParquetColumn(physical, length, *_meaning(element))
     if not column.sound:
         raise ValueError("a type does not go with how its values are stored")
     return column
@@ -754,7 +754,7 @@ def struct(data: bytes) -> dict[int, Any]:
     >>> struct(bytes([0x15, 0x02, 0x18, 0x01, 0x61, 0x00]))
     {1: 1, 2: b'a'}
     """
-    return _Reader(data).struct()
+    return _ThriftReader(data).struct()
 
 
 def fields(data: bytes) -> Iterator[tuple[int, Any]]:
@@ -764,10 +764,10 @@ def fields(data: bytes) -> Iterator[tuple[int, Any]]:
         ValueError: The bytes are none.
         LookupError: They end too early.
     """
-    return _Reader(data).fields()
+    return _ThriftReader(data).fields()
 
 
-class _Reader:
+class _ThriftReader:
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._at = 0

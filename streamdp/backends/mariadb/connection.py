@@ -20,7 +20,7 @@ _MODES = ("disable", "verify-full")
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ServerAddress:
     """A server, a database and a user.
 
     Args:
@@ -44,14 +44,14 @@ class Address:
     authority: str | None = None
 
     @classmethod
-    def of(cls, url: str) -> Address:
+    def of(cls, url: str) -> ServerAddress:
         """An address from `mariadb://USER:PASSWORD@HOST:PORT/DATABASE?OPTION=…`.
 
         Raises:
             ConfigurationError: It is none. Its text is not told: it may hold a password.
 
-        >>> Address.of("mariadb://reader:secret@db/warehouse?sslmode=disable")
-        Address(host='db', port=3306, database='warehouse', user='reader', socket=None, \
+        >>> ServerAddress.of("mariadb://reader:secret@db/warehouse?sslmode=disable")
+        ServerAddress(host='db', port=3306, database='warehouse', user='reader', socket=None, \
 encrypted=False, authority=None)
         """
         try:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamdp.backends.limits import NO_LIMITS, Cause, Limits
-from streamdp.backends.mariadb.connection import Address, settings
+from streamdp.backends.mariadb.connection import ServerAddress, settings
 from streamdp.backends.mariadb.words import LONGEST_UNIT, MariaDBWords
 from streamdp.backends.sql.engine import expressions
 from streamdp.backends.sql.relation import Relation, computes, notice
@@ -153,7 +153,7 @@ class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
         sleep: Waits between attempts to connect.
     """
 
-    address: Address
+    address: ServerAddress
     relation: Relation
     time_column: str | None = None
     limits: Limits = NO_LIMITS
@@ -183,7 +183,7 @@ class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
         return found
 
     def collated(self, columns: Mapping[str, str]) -> list[str]:
-        """All texts: nearly every collation leaves out case, or blanks at the end."""
+        """Columns with a collation: all texts, as nearly each drops case or blanks at the end."""
         return [name for name, kind in columns.items() if kind.startswith(("varchar", "text"))]
 
     def bytewise(self, columns: Mapping[str, str]) -> dict[str, str]:
@@ -278,7 +278,7 @@ class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
         return [each for each in found if each]
 
     def _of_view(self, name: str, schema: str, table: str) -> str:
-        """What to know of a view, or nothing."""
+        """A warning about a view that computes, or nothing."""
         text = "".join(each or "" for (each,) in self._rows(_VIEW, schema, table))
         if not text:
             return (

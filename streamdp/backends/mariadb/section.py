@@ -29,15 +29,15 @@ class MariaDBEngine(ServerEngineSection):
     def backend(self, location: Location, start: Start | None = None) -> Backend:
         """The server's table, read through a connection that is made when it is first asked."""
         require_extra("pymysql", "mariadb", "sources.engine")
-        from streamdp.backends.mariadb.connection import Address
+        from streamdp.backends.mariadb.connection import ServerAddress
         from streamdp.backends.mariadb.engine import MariaDBBackend
 
-        address = Address.of(reveal(self.connection))
+        address = ServerAddress.of(reveal(self.connection))
         return MariaDBBackend(address, location.table(), location.time_column, self.limits())
 
     def server(self) -> str:
         """Host or socket, port and database."""
-        from streamdp.backends.mariadb.connection import Address
+        from streamdp.backends.mariadb.connection import ServerAddress
 
-        address = Address.of(reveal(self.connection))
+        address = ServerAddress.of(reveal(self.connection))
         return f"mariadb://{address.socket or address.host}:{address.port}/{address.database}"

@@ -207,10 +207,10 @@ def total(expression: str, kinds: Mapping[str, str]) -> str:
     >>> total("`a` * `b` > 1", {"a": "int", "b": "bigint"})
     'CAST(`a` AS DECIMAL(10, 0)) * CAST(`b` AS DECIMAL(20, 0)) > 1'
     """
-    return _Walk.total(expression, kinds)
+    return _MariaDBWalk.total(expression, kinds)
 
 
-class _Walk(Walk):
+class _MariaDBWalk(Walk):
     """Makes the nodes of one expression total.
 
     MariaDB reads a text beside a number as one and finds columns in any case, so nothing is left to

@@ -396,11 +396,11 @@ _PLAIN = (
     *("Is", "Null", "Boolean", "Literal", "In", "Between", "NullSafeEQ", "NullSafeNEQ", "Tuple"),
     *("DataType", "DataTypeParam"),
 )
-"""What a policy may make of a column: none of it can fail."""
+"""Classes of sqlglot that a policy may use: none of them can fail."""
 
 
 class Doubt(NamedTuple):
-    """What may fail on a record, and what to do about it."""
+    """A part of a table that may fail on a record, and what to do about it."""
 
     what: str
     hint: str
@@ -409,7 +409,7 @@ class Doubt(NamedTuple):
 def doubts(
     connection: psycopg.Connection[Any], table: str, named: Collection[str]
 ) -> Iterator[Doubt]:
-    """What a question that names some columns of a table may fail on.
+    """Parts of a table that a question about some of its columns may fail on.
 
     Args:
         connection: To the server.

@@ -205,10 +205,10 @@ def total(expression: str, kinds: Mapping[str, str]) -> str:
     >>> total('"a" * "b" > 1', {"a": "integer", "b": "integer"})
     'CAST("a" AS DECIMAL) * CAST("b" AS DECIMAL) > 1'
     """
-    return _Walk.total(expression, kinds)
+    return _PostgresWalk.total(expression, kinds)
 
 
-class _Walk(Walk):
+class _PostgresWalk(Walk):
     """Makes the nodes of one expression total; what has no operator the server refuses itself."""
 
     engine = "PostgreSQL"

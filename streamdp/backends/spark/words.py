@@ -168,10 +168,10 @@ def total(expression: str, kinds: Mapping[str, str]) -> str:
     >>> total("`a` * `b` > 1", {"a": "int", "b": "bigint"})
     'CAST(`a` AS DECIMAL(10, 0)) * CAST(`b` AS DECIMAL(19, 0)) > 1'
     """
-    return _Walk.total(expression, kinds)
+    return _SparkWalk.total(expression, kinds)
 
 
-class _Walk(Walk):
+class _SparkWalk(Walk):
     """Makes the nodes of one expression total."""
 
     engine = "Spark"

@@ -55,7 +55,7 @@ def _chosen(rows: int, j: str) -> str:
 
 
 def _in_one_sort(words: Words, rows: int, start: str, coded: str, columns: Sequence[str]) -> str:
-    """All records sorted once by unit and code; where a unit's begin tells how many there are.
+    """SQL that sorts all records once by unit and code, for a bound of one record.
 
     For k = 1, where all but the single records must be put in order anyway: a sort and two
     functions of neighbouring rows take 0.5 to 0.9 of the time of a window over partitions. That the

@@ -189,11 +189,11 @@ class SqlBackend(ABC):
         return relation.sql(words, columns, read)
 
     def one_by_one(self, columns: Mapping[str, str]) -> dict[str, str]:
-        """How columns are read that an engine would skip by statistics of files."""
+        """SQL that reads columns which an engine would skip by statistics of files."""
         return one_by_one(self.words(), columns)
 
     def read(self, query: Query, table: str, within: str) -> tuple[str, str]:
-        """What stands behind FROM and WHERE, where values are made plain that an engine fails at.
+        """SQL behind FROM and behind WHERE; values that an engine fails at are made plain.
 
         Args:
             query: Whose expressions name columns.
@@ -219,7 +219,7 @@ class SqlBackend(ABC):
         return
 
     def notices(self, batch: Batch) -> list[str]:
-        """What is no reason to refuse the source, and should be known of it.
+        """Warnings about a source, which are no reason to refuse it.
 
         Privacy: catalogs are asked, and no rows.
 

@@ -222,7 +222,7 @@ def key_counts(rows: Iterable[Sequence[Any]]) -> KeyCounts:
 
 
 def scan_of(words: Words, query: ScanQuery, kinds: Mapping[str, str]) -> Scan:
-    """How a question is asked of an engine that has these types; see `scan_sql`."""
+    """The scan of a question, in an engine that has these types; `scan_sql` is its SQL."""
     return Scan.of(query).by_value(lambda axis: words.is_whole(kinds[f"d{axis}"]))
 
 
@@ -352,7 +352,7 @@ def _cut(words: Words, axis: Dimension, value: str) -> str:
 
 
 def _below(words: Words, cuts: Sequence[float], value: str, first: int) -> str:
-    """How many of the cuts are at most the value, by halving."""
+    """SQL of the number of cuts at most the value, by halving."""
     if not cuts:
         return str(first)
     middle = len(cuts) // 2
@@ -557,7 +557,7 @@ def clock_cell(words: Words, axis: Dimension, x: str) -> str:
 
 
 def _modulo(words: Words, value: str, by: int) -> str:
-    """What is left of a whole number, from 0 up."""
+    """SQL of the remainder of a whole number by a positive one, never negative."""
     divisor = words.double(float(by))
     return f"({value} - {divisor} * floor({value} / {divisor}))"
 

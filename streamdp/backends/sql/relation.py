@@ -153,7 +153,7 @@ def beneath(select: str, definitions: Mapping[str, str], dialect: str) -> list[s
 
 
 def notice(view: str) -> str:
-    """What to know of a view that computes."""
+    """The warning about a view that computes."""
     return (
         f"the view {view} computes: a record that it fails at burns the charge; write it so that it"
         " is null there, or compute in `query`"

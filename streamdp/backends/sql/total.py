@@ -98,7 +98,7 @@ class Walk(ABC):
     """Name of its dialect in sqlglot."""
 
     truth: ClassVar[Value]
-    """What is known of a truth value."""
+    """A truth value, as far as types alone tell."""
 
     rest_of_doubles: ClassVar[bool] = True
     """Whether `%` takes floating numbers."""
@@ -139,7 +139,7 @@ class Walk(ABC):
         return str(found.sql(cls.dialect, identify=True, comments=False))
 
     def rules(self) -> dict[type[Expr], Callable[[Expr], Made]]:
-        """What is made of each class of nodes."""
+        """The method that makes each class of nodes total."""
         from sqlglot import exp
 
         found: dict[type[Expr], Callable[[Expr], Made]] = {
@@ -175,7 +175,7 @@ class Walk(ABC):
 
     @abstractmethod
     def type_of(self, kind: str) -> Value:
-        """What a type of the engine says of a value."""
+        """The value that a type of the engine describes."""
 
     @abstractmethod
     def fits(self, value: Value) -> bool:
@@ -312,7 +312,7 @@ class Walk(ABC):
         return made, value
 
     def _divisor(self, node: Expr) -> Made:
-        """What would be null at zero, before that: it may become zero where it is rounded."""
+        """The divisor without its NULLIF, which is put around it again after it was rounded."""
         from sqlglot import exp
 
         inside = node.unnest()
@@ -373,7 +373,7 @@ class Walk(ABC):
         return exp.Case(ifs=ifs, default=made[-1] if default else None), value
 
     def _inside(self, node: Expr) -> Made:
-        """What fails on nothing itself."""
+        """A node that fails on no value by itself, over parts that are made total."""
         from sqlglot import exp
 
         for key, child in list(node.args.items()):
