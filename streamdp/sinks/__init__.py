@@ -11,7 +11,7 @@ package: an entry point of the group `streamdp.sinks`, whose value is the sectio
   crash may hand a release over again: doing it twice leaves what doing it once leaves. It may have
   `attempts`, after which a delivery is given up.
 
-Import what is slow inside of functions: the section is read by every command. `record.record` and
+Import what is slow inside of functions: the section is read by every command. `columns.record` and
 `columns.columns` are a release as JSON and as typed columns. `tests/sinks/third_party` has a sink
 in a package of its own; `tests/sinks/test_contract.py` holds what each must pass.
 """
