@@ -218,7 +218,7 @@ class Learner(LearnsPriors, PlansReleases, TellsBeliefs, Protocol):
     __slots__ = ()
 
     @property
-    def share(self) -> Fraction:
+    def gradient_share(self) -> Fraction:
         """Part of epsilon that buys gradients, in [0, 1)."""
         return Fraction(0)
 

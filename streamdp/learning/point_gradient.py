@@ -103,19 +103,19 @@ def _state(descent: Descent) -> Json:
 class PrivateGradient(PointGradient):
     """Priors learned from noisy gradients at the batches' own quantiles, which cost epsilon.
 
-    It is worse than learning from releases, which is free: one record can turn a gradient round,
-    however many records there are, so the noise of a gradient of norm one has scale
-    2/(share·epsilon). Coin betting stakes little on such gradients: noise alone moves a prior by a
-    tenth of the guessed scale.
+    It is worse than learning from releases, which is free: one record can reverse the sign of a
+    gradient, however many records there are, so the noise of a gradient of norm one has scale
+    2/(gradient_share·epsilon). Coin betting stakes little on such gradients: noise alone moves a
+    prior by a tenth of the guessed scale.
 
     Gradients and steps are those of values standardised by the guess, z = (x - location)/scale, so
     that one is as much in every coordinate: θ' = θ - location·φ and φ' = scale·φ.
 
     Args:
-        share: Of a release's epsilon, in (0, 1); buys the gradient.
+        gradient_share: Part of a release's epsilon, in (0, 1), that buys the gradient.
     """
 
-    share: Fraction = Fraction(1, 2)
+    gradient_share: Fraction = Fraction(1, 2)
 
     def describe(self) -> Json:
         """Public parameters a state depends on; the share is none of them, nor is epsilon."""

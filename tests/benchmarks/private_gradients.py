@@ -82,7 +82,9 @@ def rows(quick: bool) -> Iterable[Row]:
 def bought(setting: Setting, share: Fraction) -> Quantiles:
     """As the product makes it, but with the robust weight of its free rival."""
     guess, half = setting.guess, float(setting.grid.resolution) / 2.0
-    learner = PrivateGradient(Cauchy(*guess), ROBUST, guess, half, 0.01 * guess[1], share=share)
+    learner = PrivateGradient(
+        Cauchy(*guess), ROBUST, guess, half, 0.01 * guess[1], gradient_share=share
+    )
     return Quantiles("value", DECILES, setting.epsilon, setting.grid, learner)
 
 

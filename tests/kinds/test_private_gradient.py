@@ -33,7 +33,7 @@ DEMO = (Path(__file__).parents[2] / "config.yaml").read_text()
 
 def bought(epsilon: str = "1/10", share: str = "1/5", rows: int = 1, groups: int = 1) -> Quantiles:
     """At what one record of a unit gets of epsilon."""
-    learner = PrivateGradient(Cauchy(*GUESS), 0.1, GUESS, 0.5, 0.5, share=Fraction(share))
+    learner = PrivateGradient(Cauchy(*GUESS), 0.1, GUESS, 0.5, 0.5, gradient_share=Fraction(share))
     grid = Grid(Fraction(1), 0, 100)
     price = Fraction(epsilon) / rows
     return Quantiles("x", TARGETS, price, grid, learner, unit_rows=rows, groups=groups)

@@ -190,7 +190,7 @@ def test_what_a_release_costs_does_not_depend_on_what_was_learned(case: str) -> 
         )
     ]
     assert all(each == plain[0] for each in plain)
-    assert 0 <= made.learner.share < 1
+    assert 0 <= made.learner.gradient_share < 1
     epsilons = {epsilon_of(release_plan.event()) for release_plan in made.learner.mechanisms()}
     assert epsilons <= {made.tree().epsilon}
 
@@ -299,4 +299,4 @@ def test_who_counts_infers_and_only_bought_gradients_cost() -> None:
     """Columns and prices follow from these two facts alone."""
     inferring = {case for case in CASES if kind(case).learner.counts_records}
     assert inferring == CASES.keys() - {"bought gradients", "last-release", "none"}
-    assert {case for case in CASES if kind(case).learner.share} == {"bought gradients"}
+    assert {case for case in CASES if kind(case).learner.gradient_share} == {"bought gradients"}

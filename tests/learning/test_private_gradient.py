@@ -18,7 +18,7 @@ from streamdp.types import FloatArray, Json
 
 GUESS, FEATURES = (100.0, 20.0), (0.5,)
 PLAIN = (Cauchy(*GUESS), 0.1, GUESS)
-LEARNER = PrivateGradient(*PLAIN, 0.5, 0.5, share=Fraction(1, 3))
+LEARNER = PrivateGradient(*PLAIN, 0.5, 0.5, gradient_share=Fraction(1, 3))
 VALUES = np.array([97.0, 113.0])
 
 
@@ -93,6 +93,6 @@ def test_noise_alone_moves_priors_little() -> None:
 def test_only_the_option_is_another_signature() -> None:
     """A state learned from releases is read by no other learner; the share changes nothing."""
     free = PointGradient(*PLAIN, 0.5, 0.5)
-    other = PrivateGradient(*PLAIN, 0.5, 0.5, share=Fraction(1, 9))
+    other = PrivateGradient(*PLAIN, 0.5, 0.5, gradient_share=Fraction(1, 9))
     assert "private_gradient" not in free.describe()
     assert LEARNER.describe() == other.describe() != free.describe()

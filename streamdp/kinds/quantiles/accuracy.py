@@ -156,7 +156,7 @@ def _bound(first: FirstRelease) -> tuple[float, float]:
 def _first_plan_at(kind: Quantiles, epsilon: Fraction) -> tuple[QuantileTree, JointPrior]:
     """Return tree and prior of a first release at another epsilon; a table may choose its form."""
     tree, prior = kind.first_plan()
-    share, count = epsilon * (1 - kind.learner.share), len(kind.quantiles)
+    share, count = epsilon * (1 - kind.learner.gradient_share), len(kind.quantiles)
     now, then = (choose_tree(count, each, kind.expected_rows) for each in (tree.epsilon, share))
     chosen = tree == now.tree(tree.quantiles, tree.epsilon, tree.grid, tree.relation)
     if not chosen or (then.shapes and not prior.shapes):

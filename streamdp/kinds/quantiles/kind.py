@@ -173,7 +173,7 @@ class Quantiles:
 
     def tree(self) -> QuantileTree:
         """The mechanism, at what is left of epsilon beside a gradient."""
-        epsilon = self.epsilon * (1 - self.learner.share)
+        epsilon = self.epsilon * (1 - self.learner.gradient_share)
         tree = self.form.tree(self.quantiles, epsilon, self.grid, self.relation)
         return replace(tree, restriction=self.restriction)
 
@@ -226,7 +226,7 @@ class Quantiles:
         slope = self.learner.slope(state, len(self.quantiles), features)
         if slope is None:
             return None
-        epsilon = self.epsilon * self.unit_rows * self.learner.share
+        epsilon = self.epsilon * self.unit_rows * self.learner.gradient_share
         turned = min(self.unit_rows, self.groups)
         return NoisyGradient(epsilon, self.quantiles, self.grid, slope, turned)
 

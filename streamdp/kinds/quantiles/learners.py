@@ -121,7 +121,7 @@ def _online_gradient(basis: Basis) -> Learner:
         about = (basis.robust, section.prior.robust_weight, guess, half, narrowest)
         share = section.auxiliary_share()
         if share:
-            return PrivateGradient(*about, first=basis.fitted, share=share)
+            return PrivateGradient(*about, first=basis.fitted, gradient_share=share)
         return PointGradient(*about, first=basis.fitted)
     from streamdp.learning.gradient import OnlineGradient
 

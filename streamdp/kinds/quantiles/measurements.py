@@ -61,7 +61,7 @@ def measured(kind: Quantiles, planned: Plan, outcome: Outcome) -> tuple[Measurem
         MeasurementTerms(
             "values",
             asked,
-            share=1 - kind.learner.share,
+            share=1 - kind.learner.gradient_share,
             relation=kind.relation,
             targets=release_plan.tree.quantiles,
             mechanism=_parameters(release_plan.tree),
@@ -83,7 +83,7 @@ def _bought(
         asked,
         part="gradient",
         noise=law_of(plan.gradient.noise),
-        share=kind.learner.share,
+        share=kind.learner.gradient_share,
         relation=kind.relation,
         targets=kind.quantiles,
     )
@@ -151,7 +151,7 @@ def _seen(
         tree = _tree(kind, terms)
         drawn = DrawnPlan(0, planned.basis, tree, kind.learner.priors_of(planned))
         return Observation(values, features, drawn)
-    if not kind.learner.share:
+    if not kind.learner.gradient_share:
         return Observation(values, features)
     bought = [each.numbers for each in found if each.terms.form == "gradient"]
     if not bought:

@@ -90,19 +90,19 @@ class Evidence:
             variance * len(stage.counts) for stage, variance in zip(stages, variances, strict=True)
         ]
         number = Number.of(records, totals, variances_of_totals)
-        whole = number.mean
+        n_hat = number.mean
         cells, shares, slopes, blocks = [], [], [], []
         for stage, total, of_total in zip(stages, totals, variances_of_totals, strict=True):
             part = np.arange(1, len(stage.counts)) / len(stage.counts)
             cuts, sums = np.array(stage.cuts, float), np.cumsum(stage.counts, dtype=float)[:-1]
-            y = (sums - part * (total - whole)) / whole
+            y = (sums - part * (total - n_hat)) / n_hat
             cells.append(cuts)
             shares.append(y)
             slopes.append((believed.cdf(cuts) + y.clip(0.0, 1.0)) / 2.0 - part)
-            blocks.append(bridge(part, part) * (of_total / whole**2))
+            blocks.append(bridge(part, part) * (of_total / n_hat**2))
         a = np.concatenate(slopes)
-        noise = np.eye(len(a)) / (4.0 * whole**2)
-        noise += np.outer(a, a) * (number.variance / whole**2)
+        noise = np.eye(len(a)) / (4.0 * n_hat**2)
+        noise += np.outer(a, a) * (number.variance / n_hat**2)
         if number.hardly_any:
             noise += NOTHING * np.eye(len(noise))
         start = 0
@@ -110,8 +110,8 @@ class Evidence:
             end = start + len(block)
             noise[start:end, start:end] += block
             start = end
-        unit = 1.0 / sum(1.0 / max(each, LEAST_VARIANCE) for each in variances) / whole**2
-        return cls(np.concatenate(cells), np.concatenate(shares), noise, whole, unit, number)
+        unit = 1.0 / sum(1.0 / max(each, LEAST_VARIANCE) for each in variances) / n_hat**2
+        return cls(np.concatenate(cells), np.concatenate(shares), noise, n_hat, unit, number)
 
 
 def _of_ties(cells: FloatArray, targets: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

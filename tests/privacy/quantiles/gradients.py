@@ -51,7 +51,7 @@ def released(
     """
     scale = 0.01 if narrow else 1.0
     learner = PrivateGradient(
-        level(CELLS), 0.5, (1.0, scale), 0.01, scale / 10, share=Fraction(share)
+        level(CELLS), 0.5, (1.0, scale), 0.01, scale / 10, gradient_share=Fraction(share)
     )
     about: Json = {"relation": relation, "unit_rows": rows, "groups": groups}
     return Quantiles("x", HALF, EPSILON / rows, unit_grid(CELLS), learner, **about)
