@@ -20,7 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from streamdp.learning.mixture.curves import Curves
-from streamdp.learning.mixture.distribution import TENTH, Distribution
+from streamdp.learning.mixture.distribution import TENTH, Distribution, weighted_quantiles
 from streamdp.learning.mixture.evidence import Evidence
 from streamdp.learning.mixture.posterior import TINY, VARIANCES, Posterior, bridge
 from streamdp.learning.mixture.records import Number, Records
@@ -121,7 +121,8 @@ class Belief:
         weights = self.explained(self.weights[:, None])[:, 0]
         kept = weights > HARDLY
         places, of = self.quantiles(targets, kept), weights[kept]
-        low, middle, high = (_reached(places, of, level) for level in (TENTH, 0.5, 1.0 - TENTH))
+        tenths = np.array([TENTH, 0.5, 1.0 - TENTH])
+        low, middle, high = weighted_quantiles(places, of, tenths)
         off, taught = np.abs(places - middle), of * (np.flatnonzero(kept) < self.learned_count)
         mean = taught @ off / max(float(taught.sum()), TINY)
         return middle, np.maximum((high - low) / LAPLACE_TENTHS, mean)
@@ -180,7 +181,7 @@ class Belief:
         right = TAIL_LEVELS[high < TAIL_LEVELS] if alone or high > 1.0 - COVERED else np.empty(0)
         places = self.quantiles(np.concatenate((left, right, [low, high])), kept)
         lengths = places[:, :-2] - np.repeat(places[:, -2:], (len(left), len(right)), axis=1)
-        away = _reached(lengths, weights, 0.5)
+        away = weighted_quantiles(lengths, weights, np.array([0.5]))[0]
         inner |= (known.cells < first) & (not len(left)) | (known.cells > last) & (not len(right))
         places = np.concatenate(
             (first + away[: len(left)], known.cells[inner], last + away[len(left) :])
@@ -321,22 +322,6 @@ class Update:
         surprised = (found - mean) ** 2 > SURPRISE**2 * prior
         shown = np.where(surprised, found, mean + gain * (found - mean))
         return shown, np.where(surprised, now, variances)
-
-
-def _reached(values: FloatArray, weights: FloatArray, level: float) -> FloatArray:
-    """Weighted quantiles of columns, each one of its values; shape (m,).
-
-    Where weights on both sides are equal the larger one is taken, whatever their last digits are.
-
-    Args:
-        values: Shape (i, m).
-        weights: Of rows, shape (i,).
-        level: In (0, 1).
-    """
-    order, column = np.argsort(values, axis=0), np.arange(values.shape[1])
-    sums = np.cumsum(weights[order], axis=0)
-    at = (sums < (level + 1e-9) * sums[-1]).sum(axis=0).clip(max=len(values) - 1)
-    return np.asarray(values[order[at, column], column])
 
 
 def _through(shares: FloatArray, curve: FloatArray, known: FloatArray) -> FloatArray:

@@ -160,6 +160,23 @@ class Distribution:
         return cls(unpacked(state["cells"]), unpacked(state["shares"]))
 
 
+def weighted_quantiles(values: FloatArray, weights: FloatArray, shares: FloatArray) -> FloatArray:
+    """Return weighted quantiles of columns, each one of its values; shape (s, m).
+
+    Where weights on both sides are equal the larger one is taken, whatever their last digits are.
+
+    Args:
+        values: Shape (i, m).
+        weights: Of rows, shape (i,).
+        shares: In (0, 1), shape (s,).
+    """
+    order = np.argsort(values, axis=0)
+    sums = np.cumsum(weights[order], axis=0)
+    wanted = (shares + 1e-9)[:, None, None] * sums[-1]
+    at = (sums < wanted).sum(axis=1).clip(max=len(values) - 1)
+    return np.take_along_axis(np.take_along_axis(values, order, axis=0), at, axis=0)
+
+
 def _lengths(away: FloatArray, half_width: float) -> FloatArray:
     """Logarithms of distances in some unit, 0 for none."""
     return np.asarray(np.log1p(np.maximum(away, 0.0) / half_width))

@@ -31,10 +31,10 @@ from streamdp.learning.learner import (
 from streamdp.learning.mixture.belief import Belief, Update
 from streamdp.learning.mixture.broad import broad_curves
 from streamdp.learning.mixture.cuts import cut_levels, cuts
+from streamdp.learning.mixture.distribution import Distribution
 from streamdp.learning.mixture.evidence import Evidence
 from streamdp.learning.mixture.gradient import Gradient
 from streamdp.learning.mixture.memory import BatchFacts, Memory, Predictor
-from streamdp.learning.mixture.other_groups import GroupEvidence, together
 from streamdp.learning.mixture.past import Past
 from streamdp.learning.mixture.stages import expected_errors
 from streamdp.mechanisms.histograms import Histogram, Histograms
@@ -61,6 +61,19 @@ LEVEL = 0.95
 
 REMEMBERED_VALUES = 40
 """Values of a single quantile that are kept: the newest."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupEvidence:
+    """Posterior mean of a group's cdf after its release.
+
+    Args:
+        rows: Expected number of its records.
+        distribution: As it is believed to be.
+    """
+
+    rows: int
+    distribution: Distribution
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -358,3 +371,17 @@ class BayesianMixture(Learner):
         basis: PlanBasis = seen.release_plan.basis
         cells = np.rint(np.array(seen.values) / float(seen.release_plan.tree.grid.resolution))
         return Evidence.drawn(seen.release_plan.tree, cells, basis.memory.records.mean)
+
+
+def together(groups: Sequence[GroupEvidence]) -> Distribution:
+    """Return the mean quantile function of some groups, weighted by the roots of their rows.
+
+    Groups of one batch have its day in common, and often places and shapes too. How a group lies
+    beside this mean is learned (`Memory.beside`).
+    """
+    mean, sum_of_roots = groups[0].distribution, np.sqrt(groups[0].rows)
+    for group in groups[1:]:
+        root = np.sqrt(group.rows)
+        sum_of_roots += root
+        mean = mean.towards(group.distribution, float(root / sum_of_roots))
+    return mean

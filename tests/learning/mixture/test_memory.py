@@ -15,7 +15,7 @@ from streamdp.learning.mixture.cuts import EVEN, cuts
 from streamdp.learning.mixture.distribution import Distribution
 from streamdp.learning.mixture.evidence import Evidence
 from streamdp.learning.mixture.memory import LEAST_BROAD, OTHERS, BatchFacts, Memory
-from streamdp.learning.mixture.other_groups import GroupEvidence, together
+from streamdp.learning.mixture.mixture import GroupEvidence, together
 from streamdp.learning.mixture.past import INPUTS, Past
 from streamdp.mechanisms.histograms import Histogram
 from streamdp.types import FloatArray, Grid

@@ -28,6 +28,7 @@ from streamdp.kinds.quantiles.error_bars.population import (
     log_weights,
     tempered,
 )
+from streamdp.learning.mixture.distribution import weighted_quantiles
 from streamdp.mechanisms.quantile_tree.planning.rank_law import rank_samples, uniforms
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
@@ -71,11 +72,7 @@ class Plausible:
 
     def edges(self, shares: FloatArray) -> FloatArray:
         """Values below which quantiles lie in so large a share of the batches, (len(shares), m)."""
-        order = np.argsort(self.quantiles, axis=0)
-        ordered = np.take_along_axis(self.quantiles, order, axis=0)
-        running = np.cumsum(self.weights[order], axis=0)
-        at = (running[None] < shares[:, None, None]).sum(axis=1).clip(0, len(order) - 1)
-        return np.take_along_axis(ordered, at, axis=0)
+        return weighted_quantiles(self.quantiles, self.weights, shares)
 
 
 def plausible(
