@@ -17,7 +17,7 @@ from streamdp.answers.clipped import Distances, Sides
 from streamdp.answers.counted import Counted, Stage
 from streamdp.answers.periods import Period, gaps
 from streamdp.answers.regression import Estimate, History, Scales, ahead, outermost, share
-from streamdp.answers.tables import Part, PeriodTables, Raw, Table, UnmeasuredError
+from streamdp.answers.tables import CountedTable, Part, PeriodTables, Raw, UnmeasuredError
 from streamdp.errors import QuestionError
 from streamdp.mechanisms.noise import noise_of
 from streamdp.types import FloatArray, IntArray, Json, MeasuredRelease, Measurement
@@ -280,10 +280,10 @@ class Measured:
         return {}
 
     @cached_property
-    def _tables(self) -> dict[tuple[tuple[int, ...], Group], Crossed]:
+    def _tables(self) -> dict[tuple[tuple[int, ...], Group], CrossedTables]:
         return {}
 
-    def crossed(self, places: tuple[int, ...], group: Group = ()) -> Crossed:
+    def crossed(self, places: tuple[int, ...], group: Group = ()) -> CrossedTables:
         """The tables of a workload over some releases.
 
         Raises:
@@ -543,7 +543,7 @@ class United:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Crossed:
+class CrossedTables:
     """Tables over the axes of a workload, of a period.
 
     Args:
@@ -577,7 +577,7 @@ class Crossed:
         """
         return self._answer(part.name, lambda: self.tables.part(part), ())
 
-    def _answer(self, named: str, ask: Callable[[], Table], at: tuple[int, ...]) -> Answer:
+    def _answer(self, named: str, ask: Callable[[], CountedTable], at: tuple[int, ...]) -> Answer:
         try:
             table = ask()
         except UnmeasuredError as error:
@@ -589,7 +589,7 @@ class Crossed:
         return Answer.between(value, value - half, value + half, self.batches)
 
 
-def _crossed(measured: Measured, places: tuple[int, ...], group: Group) -> Crossed:
+def _crossed(measured: Measured, places: tuple[int, ...], group: Group) -> CrossedTables:
     labels: dict[str, tuple[str, ...]] = {}
     masks: dict[str, Part] = {}
     near = range(max(places[0] - _NEAR, 0), min(places[-1] + 1 + _NEAR, len(measured.releases)))
@@ -624,7 +624,7 @@ def _crossed(measured: Measured, places: tuple[int, ...], group: Group) -> Cross
     tables = PeriodTables(
         batches, sizes, list(beside.values()), [*map(float, places)], [*map(float, beside)]
     )
-    return Crossed(tables, labels, masks, len(places))
+    return CrossedTables(tables, labels, masks, len(places))
 
 
 def summed(parts: Iterable[Answer]) -> Answer:

@@ -47,7 +47,7 @@ class Raw:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class CountedTable:
     """Counts of a period with half widths of their 95 % intervals.
 
     Args:
@@ -99,9 +99,9 @@ class PeriodTables:
     around: Sequence[Sequence[Raw]] = ()
     at: Sequence[float] = ()
     around_at: Sequence[float] = ()
-    _known: dict[Axes, Table] = field(init=False, default_factory=dict)
+    _known: dict[Axes, CountedTable] = field(init=False, default_factory=dict)
 
-    def table(self, axes: Axes) -> Table:
+    def table(self, axes: Axes) -> CountedTable:
         """The counts over some axes, consistent with those over fewer.
 
         Raises:
@@ -113,9 +113,9 @@ class PeriodTables:
             for subset in itertools.combinations(axes, size):
                 part = whole if subset == axes else self._estimate(subset)
                 counts = counts + self._expanded(_interaction(part.counts), subset, axes)
-        return Table(counts, whole.halves)
+        return CountedTable(counts, whole.halves)
 
-    def part(self, part: Part) -> Table:
+    def part(self, part: Part) -> CountedTable:
         """The number of records that meet a condition, consistent with the tables of its axes.
 
         Its interval is that of the condition as one cell: what batches that measured it say of it.
@@ -127,7 +127,7 @@ class PeriodTables:
         if any(part.name in raw.axes for batch in self.batches for raw in batch):
             return found
         counts = self.table(part.axes).counts if part.axes else found.counts
-        return Table(np.asarray((counts * part.mask).sum()), found.halves)
+        return CountedTable(np.asarray((counts * part.mask).sum()), found.halves)
 
     def _shape(self, axes: Axes) -> tuple[int, ...]:
         return tuple(self.shapes[axis] for axis in axes)
@@ -138,14 +138,14 @@ class PeriodTables:
         spread = math.prod(self.shapes[axis] for axis in axes if axis not in subset)
         return np.asarray(part.reshape(shape) / spread)
 
-    def _estimate(self, axes: Axes) -> Table:
+    def _estimate(self, axes: Axes) -> CountedTable:
         """The best estimate over some axes by itself."""
         if axes not in self._known:
             shape = self._shape(axes)
             self._known[axes] = self._of(lambda batch: _combined(batch, axes, shape), shape)
         return self._known[axes]
 
-    def _of(self, counted: Counting, shape: tuple[int, ...]) -> Table:
+    def _of(self, counted: Counting, shape: tuple[int, ...]) -> CountedTable:
         """The sum over all batches of what is counted in each."""
         own = [counted(batch) for batch in self.batches]
         lacking = [place for place, (_, variance) in enumerate(own) if math.isinf(variance)]
@@ -153,7 +153,7 @@ class PeriodTables:
         noise = sum(variance for _, variance in own if math.isfinite(variance))
         if not lacking:
             halves = np.full(shape, LEVEL * math.sqrt(noise))
-            return Table(np.asarray(total), halves)
+            return CountedTable(np.asarray(total), halves)
         times = self.at or tuple(map(float, range(len(self.batches))))
         every = [
             *zip(times, self.batches, own, strict=True),
@@ -177,7 +177,7 @@ class PeriodTables:
         spread = spread + share**2 * float(noises[missing].sum()) / weight**2
         whole = np.asarray(total) + weight * share.reshape(shape)
         wide = float(stdtrit(len(seen) - 1, _SURE))
-        return Table(whole, np.asarray(wide * weight * np.sqrt(spread)).reshape(shape))
+        return CountedTable(whole, np.asarray(wide * weight * np.sqrt(spread)).reshape(shape))
 
 
 _MEMORIES = (3.0, 15.0, 60.0)

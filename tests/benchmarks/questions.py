@@ -420,34 +420,33 @@ def comparisons(repeats: int) -> None:
     """False alarms and power at 5 %: stable processes, and ones that shift."""
     print("\ncomparisons at 5 %: normal, epsilon .2, 500 records a day; share of alarms")
     print("days of a period, day to day, shift: process (median) / all deciles / records (median)")
-    for length in (7, 28):
-        one, other = np.arange(28 - length, 28), np.arange(28, 28 + length)
-        for wander in (0.0, 50.0):
-            for by in (0.0, 50.0, 100.0):
-                found = []
-                for seed in range(repeats):
-                    own = np.random.default_rng(900 + seed).normal(0.0, wander, 56)
-                    centres = own + by * (np.arange(56) >= 28)
-                    made = counted(centres, seed)
-                    scales = made.fitted()
-                    median = quantile_change(made, scales, one, other, 0.5)
-                    whole = shift(made, scales, one, other)
-                    found.append([median.changed, whole.changed, median.differ])
-                alarms = (np.array(found) > 0.95).mean(axis=0)
-                said = " / ".join(f"{each:.2f}" for each in alarms)
-                print(f"{length:4d} {wander / 1000:6.2f} {by / 1000:6.2f}: {said}", flush=True)
+    for wander, by in itertools.product((0.0, 50.0), (0.0, 50.0, 100.0)):
+        found: dict[int, list[list[float]]] = {7: [], 28: []}
+        for seed in range(repeats):
+            own = np.random.default_rng(900 + seed).normal(0.0, wander, 56)
+            made = counted(own + by * (np.arange(56) >= 28), seed)
+            scales = made.fitted()
+            for length, each in found.items():
+                one, other = np.arange(28 - length, 28), np.arange(28, 28 + length)
+                median = quantile_change(made, scales, one, other, 0.5)
+                whole = shift(made, scales, one, other)
+                each.append([median.changed, whole.changed, median.differ])
+        for length, each in found.items():
+            said = " / ".join(f"{share:.2f}" for share in (np.array(each) > 0.95).mean(axis=0))
+            print(f"{length:4d} {wander / 1000:6.2f} {by / 1000:6.2f}: {said}", flush=True)
 
 
 def calibration(chosen: Sequence[Setting], length: int) -> None:
-    """How often the median of real weeks rose, by the probability that was stated."""
-    stated, rose = [], []
+    """How often the median of the records of real weeks rose, by the probability that was stated.
+
+    What is stated of the process is more careful: days that are alike differ, too.
+    """
+    stated: list[tuple[float, float]] = []
+    rose, held = [], []
     for setting in chosen:
         made = world(setting, 0, length)
-        stretches = list(periods(made, 7))
-        for one, other in itertools.pairwise(stretches):
-            found = quantile_change(
-                made.of.history, made.of.scales, made.of.of(one), made.of.of(other), 0.5
-            )
+        for one, other in itertools.pairwise(periods(made, 7)):
+            found = made.of.change(made.of.of(one), made.of.of(other), 0.5)
             before, after = (made.truth(each) for each in (one, other))
             both = made.truth([*one, *other])
             middle = both[0][np.searchsorted(both[1], 0.5)]
@@ -455,15 +454,23 @@ def calibration(chosen: Sequence[Setting], length: int) -> None:
                 np.concatenate(([0.0], each[1]))[np.searchsorted(each[0], middle, side="right")]
                 for each in (before, after)
             ]
-            stated.append(found.rose)
+            sign = 1.0 if found.rose > 0.5 else -1.0
+            stated.append(((1.0 + sign * found.differ) / 2.0, found.rose))
             rose.append(shares[1] < shares[0])
-    print("\nreal weeks: stated probability that the median rose, weeks, and how many rose")
-    said = np.array(stated)
-    for low, high in ((0, 0.05), (0.05, 0.25), (0.25, 0.75), (0.75, 0.95), (0.95, 1.01)):
-        within = (said >= low) & (said < high)
-        print(
-            f"{low:.2f} to {min(high, 1):.2f}: {within.sum():4d} {np.array(rose)[within].sum():4d}"
-        )
+            medians = [each[0][np.searchsorted(each[1], 0.5 - 1e-12)] for each in (before, after)]
+            by = float(medians[1] - medians[0]) * made.width
+            held.append(_holds(found.lower, by, found.upper))
+    print(
+        f"\nreal weeks: intervals of changes hold {np.mean(held):.3f}; the median rose, by what was"
+    )
+    print("stated: weeks, mean of what was stated, share that rose")
+    for who, said in zip(("records", "process"), np.array(stated).T, strict=True):
+        for low, high in ((0, 0.05), (0.05, 0.25), (0.25, 0.75), (0.75, 0.95), (0.95, 1.01)):
+            within = (said >= low) & (said < high)
+            print(
+                f"{who} {low:.2f} to {min(high, 1):.2f}: {within.sum():4d} "
+                f"{said[within].mean():.3f} {np.array(rose)[within].mean():.3f}"
+            )
 
 
 def shuffled(chosen: Sequence[Setting], length: int) -> None:
