@@ -61,7 +61,7 @@ def season(batch: Batch) -> tuple[float, ...]:
 
 
 def calendar(batch: Batch) -> tuple[float, ...]:
-    """The place of a window in what repeats: its weekday, its hour, or its part of the year.
+    """Return the periodic position of a window: its weekday, its hour, or its part of the year.
 
     Days have six indicators; shorter windows two circles of the day and the weekend's indicator;
     months two circles of the year. A file with a date in its key is a day. Others have nothing.

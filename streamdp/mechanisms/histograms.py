@@ -26,7 +26,7 @@ from streamdp.privacy.price import Price
 from streamdp.types import CellCounts, Entropy, Grid, Json
 
 WHOLE = (Fraction(1),)
-"""One stage that has the whole price."""
+"""Shares of a plan of one stage, which has the whole price."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ number of cuts, none too."""
 
 @dataclass(frozen=True, slots=True)
 class Histograms:
-    """A plan of histograms of one batch.
+    """Histograms of one batch in stages: how the price is split, and the noise of each count.
 
     Args:
         price: Of all stages together, for one record.
@@ -71,11 +71,11 @@ class Histograms:
             raise ValueError("the shares of stages must be positive and add up to 1")
 
     def noise(self, stage: int) -> Noise:
-        """Noise of each count of a stage."""
+        """Return the noise of each count of a stage."""
         return self.noise_at(self.shares[stage])
 
     def noise_at(self, share: Fraction) -> Noise:
-        """Noise of each count at a share of the price.
+        """Return the noise of each count at a share of the price.
 
         One record more changes one count by one, one that moves changes two.
         """
@@ -83,7 +83,7 @@ class Histograms:
         return noise_at(self.price.share(share), changed, changed)
 
     def event(self) -> Json:
-        """The event of one record: the stages one after the other.
+        """Return the event of one record: the stages one after the other.
 
         Where a record moves between two counts, the noise of each is a draw of half the epsilon.
         """
@@ -107,7 +107,7 @@ class Histograms:
     def draw(
         self, statistic: CellCounts, next_cuts: NextCuts, entropy: Entropy
     ) -> tuple[Histogram, ...]:
-        """One histogram a stage.
+        """Draw one histogram a stage.
 
         Args:
             statistic: The batch. Private.
@@ -129,7 +129,7 @@ class Histograms:
         return drawn
 
     def _cuts(self, next_cuts: NextCuts, drawn: tuple[Histogram, ...]) -> tuple[int, ...]:
-        """The cuts of the next stage: total once a stage was drawn.
+        """Return the cuts of the next stage; it never fails after the first one.
 
         A failure would end the release by counts that nobody sees, and a retry pays anew.
         """
@@ -142,7 +142,7 @@ class Histograms:
 
 
 def within(grid: Grid, cuts: Iterable[int]) -> tuple[int, ...]:
-    """Cuts in strictly increasing order, in the grid but for its last cell, which nothing is above.
+    """Return cuts strictly increasing and in the grid, but for its last cell: nothing is above it.
 
     >>> within(Grid(Fraction(1), 0, 9), (7, 3, 3, -5, 12))
     (0, 3, 7, 8)
@@ -153,7 +153,7 @@ def within(grid: Grid, cuts: Iterable[int]) -> tuple[int, ...]:
 
 
 def exact_counts(statistic: CellCounts, cuts: tuple[int, ...]) -> list[int]:
-    """How many records each bin holds, of k + 1. Private; total."""
+    """Count the records in each of the k + 1 bins. Private; never fails."""
     inner = np.searchsorted(statistic.cells, np.asarray(cuts, dtype=np.int64), side="right")
     ends = (0, *inner.tolist(), len(statistic.cells))
     return [int(statistic.counts[low:high].sum()) for low, high in pairwise(ends)]

@@ -73,24 +73,24 @@ class Quantiles:
     Args:
         column: Name of the column.
         quantiles: Targets, exact, strictly increasing, in (0, 1).
-        epsilon: Price of one release for one record; at a price in rho the range of the loss of
-            one draw, which costs epsilon²/8 of it.
+        epsilon: Price of one release for one record; if the price is in rho, the epsilon of a
+            bounded-range draw with epsilon²/8 = rho.
         grid: Public cells.
-        learner: What makes priors of past releases, or says what is drawn at all.
+        learner: Makes priors, or whole release plans, from past releases.
         form: Branching, node and budgets of the tree (`mechanisms.quantile_tree.planning.choice`).
         relation: Neighbours.
-        restriction: What becomes of a prior outside a region of the tree.
+        restriction: Whether prior mass outside a node's region is dropped or moved to its ends.
         shapes: Beliefs about the quantiles together, for joint nodes (`priors.shapes`).
         expected_rows: Public number of records of a batch: without it noise in ranks says
             nothing of values, and no intervals are published.
-        believed_batch: Where a batch lies and how it is spread, as the configuration believes.
+        believed_batch: Location and spread of a batch as configured.
         features: Public numbers of a batch that the learner may use.
         feature_names: What they are called; others are another signature.
         smooth: Whether to publish what all releases together say, beside the release.
         expression: SQL over one record that takes the place of the column.
         where: SQL condition; records of which it is not true do not count.
         unit_rows: The most records of one unit that count; a bought gradient is priced by units.
-        groups: How many disjoint groups of the batch are drawn alike, this one among them.
+        groups: Number of disjoint groups of the batch that are drawn alike, this one included.
         measure: Of the price.
         counted: What a number of records is a number of.
         unit: Of the values, in words.
@@ -332,7 +332,7 @@ def _observation(mechanism: QuantilePlan, outcome: Outcome) -> Observation:
 
 
 def _digest(release_plan: ReleasePlan) -> str:
-    """Digest of what a release follows from besides its records: its prior, or its first cuts."""
+    """Return the digest of the prior, or of the first cuts, for the ledger."""
     said = (
         release_plan.prior.describe()
         if isinstance(release_plan, DrawnPlan)

@@ -69,9 +69,9 @@ def smoothed_columns(kind: Quantiles, row: Row, each: Smoothed) -> Row:
     """Return the smoothed value and its interval, on the grid.
 
     Both intervals are about one quantile: where they have nothing in common, one misses, and
-    that of the smoothed value reaches over both. So it does where one quantile is drawn so near the
-    end of a batch that draws outside of it are likely: many of them say no more than one. Else it
-    is no wider than that of the release.
+    that of the smoothed value reaches over both. It does so too where a single quantile is drawn so
+    near the end of a batch that the mechanism often samples outside the data, since averaging does
+    not help then. Else it is no wider than that of the release.
     """
     least, most = kind.grid.value(kind.grid.lower), kind.grid.value(kind.grid.upper)
     lower, upper = each.lower, each.upper

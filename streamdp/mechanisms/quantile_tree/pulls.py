@@ -19,8 +19,8 @@ from streamdp.priors.joint import JointPrior
 from streamdp.types import BoolArray, FloatArray, Grid, Prior
 
 LOST = -math.log(0.05)
-"""Units of noise to the end of a batch with which one draw in twenty lies outside, if the prior has
-as much mass there as in the batch."""
+"""ln 20: distance to the end of a batch, in units of noise, at which one draw in twenty lies
+outside if the prior has as much mass there as in the batch."""
 
 NARROW = 7.0
 """ln of how much more of it a prior may have outside: a batch may be a thousand times as narrow."""
