@@ -174,14 +174,6 @@ class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
         """MariaDB's SQL."""
         return MariaDBWords(self._columns)
 
-    def relation_sql(self, relation: Relation) -> str:
-        """The table or query; types of its columns are kept for the expressions over them."""
-        beneath = self.describe(f"SELECT * FROM {relation.bare(MariaDBWords())} AS relation")
-        self._columns = {f"{RECORD}.{name}": kind for name, kind in beneath.items()}
-        found = ServerBackend.relation_sql(self, relation)
-        self._columns |= self.describe(f"SELECT * FROM {found}")
-        return found
-
     def collated(self, columns: Mapping[str, str]) -> list[str]:
         """Columns with a collation: all texts, as nearly each drops case or blanks at the end."""
         return [name for name, kind in columns.items() if kind.startswith(("varchar", "text"))]

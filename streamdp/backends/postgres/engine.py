@@ -28,7 +28,7 @@ from streamdp.backends.sql.relation import Relation, computes, notice
 from streamdp.backends.sql.scan import Scan
 from streamdp.backends.sql.server import LOCK_SECONDS, ServerBackend, lock_seconds
 from streamdp.errors import SourceError
-from streamdp.types import RECORD, Batch, CellQuery, IntArray, KeyQuery, Query
+from streamdp.types import Batch, CellQuery, IntArray, KeyQuery, Query
 
 if TYPE_CHECKING:
     import psycopg
@@ -129,14 +129,6 @@ class PostgresBackend(ServerBackend["psycopg.Connection[Any]"]):
     def words(self) -> PostgresWords:
         """PostgreSQL's SQL."""
         return PostgresWords(self._columns)
-
-    def relation_sql(self, relation: Relation) -> str:
-        """The table or query; types of its columns are kept for the expressions over them."""
-        beneath = self.describe(f"SELECT * FROM {relation.bare(PostgresWords())} AS relation")
-        self._columns = {f"{RECORD}.{name}": kind for name, kind in beneath.items()}
-        found = ServerBackend.relation_sql(self, relation)
-        self._columns |= self.describe(f"SELECT * FROM {found}")
-        return found
 
     def collated(self, columns: Mapping[str, str]) -> list[str]:
         """Columns whose collation calls different texts equal."""

@@ -15,12 +15,12 @@ import numpy as np
 
 from streamdp.backends.limits import NO_LIMITS, Limits
 from streamdp.backends.spark.words import SparkWords
-from streamdp.backends.sql.engine import SqlBackend
+from streamdp.backends.sql.engine import TypedBackend
 from streamdp.backends.sql.relation import Relation
 from streamdp.errors import SourceError
 from streamdp.files import identity_of, nearest, resolve
 from streamdp.objects.address import SCHEMES, identity
-from streamdp.types import RECORD, Batch, File, IntArray, Query
+from streamdp.types import Batch, File, IntArray, Query
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -70,7 +70,7 @@ GROUP = "streamdp"
 
 
 @dataclass(slots=True)
-class SparkBackend(SqlBackend):
+class SparkBackend(TypedBackend):
     """Asks Spark, which returns one row an occupied cell.
 
     Args:
@@ -105,14 +105,6 @@ class SparkBackend(SqlBackend):
     def words(self) -> SparkWords:
         """Spark's SQL."""
         return SparkWords(self._columns)
-
-    def relation_sql(self, relation: Relation) -> str:
-        """The relation; types of its columns are kept for the expressions over them."""
-        beneath = self.describe(f"SELECT * FROM {relation.bare(SparkWords())} AS relation")
-        self._columns = {f"{RECORD}.{name}": kind for name, kind in beneath.items()}
-        found = SqlBackend.relation_sql(self, relation)
-        self._columns |= self.describe(f"SELECT * FROM {found}")
-        return found
 
     def table(self, query: Query, batch: Batch) -> str:
         """The relation, or a view of all files of the batch."""

@@ -345,6 +345,23 @@ class SqlBackend(ABC):
         return ""
 
 
+class TypedBackend(SqlBackend):
+    """A backend whose expressions need types of columns, so that no record ends a question."""
+
+    __slots__ = ("_columns",)
+
+    _columns: dict[str, str]
+    """Types of the columns of the relation and of what is made of them, for the words."""
+
+    def relation_sql(self, relation: Relation) -> str:
+        """The relation; types of its columns are kept for the expressions over them."""
+        beneath = self.describe(f"SELECT * FROM {relation.bare(self.words())} AS relation")
+        self._columns = {f"{RECORD}.{name}": kind for name, kind in beneath.items()}
+        found = SqlBackend.relation_sql(self, relation)
+        self._columns |= self.describe(f"SELECT * FROM {found}")
+        return found
+
+
 def expressions(query: Query) -> list[str]:
     """SQL of one record that the configuration brings."""
     inside = [field.expression for field in fields_of(query)]

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from streamdp.backends.limits import CAUSES, Limits
-from streamdp.backends.sql.engine import SqlBackend
+from streamdp.backends.sql.engine import TypedBackend
 from streamdp.backends.sql.relation import Relation
 from streamdp.errors import UnreachableError
 from streamdp.types import Batch, Query
@@ -36,7 +36,7 @@ SLACK = 15.0
 """Seconds beyond its limit after which a question ends that the server itself has not ended."""
 
 
-class ServerBackend(SqlBackend, Generic[Connection]):
+class ServerBackend(TypedBackend, Generic[Connection]):
     """Asks a table or query of a server; the session of its connection is in UTC."""
 
     __slots__ = ("_connection",)
