@@ -51,6 +51,7 @@ from streamdp.mechanisms.sparse_vector.drift import Tolerance, excess
 from streamdp.privacy.entropy import OperatingSystemEntropy
 from streamdp.simulation.replay import replay
 from streamdp.store.measurements import add_measurements
+from streamdp.store.schema.schema import open_to_read
 from streamdp.types import (
     CellCounts,
     FloatArray,
@@ -602,7 +603,7 @@ def speed(releases: int) -> None:
         print(f"\nstore of {releases} hourly releases: {bytes_each:.0f} bytes of measurements each")
         for over in (f"{named:%Y-%m-%d}", f"{named:%G-W%V}", f"{named:%Y-%m}"):
             began = time.process_time()
-            with contextlib.closing(Database(str(path))) as reading:
+            with contextlib.closing(open_to_read(path)) as reading:
                 asking(reading, "air_time", "UTC", (over,)).quantile(0.5, over)
             print(f"median over {over}: {time.process_time() - began:.2f} s of processor time")
 
