@@ -279,7 +279,7 @@ def test_one_quantile_is_held_where_batches_are_six_times_as_wide_as_guessed(
 ) -> None:
     """Nothing but the guess tells how a batch is spread, until past values tell how they differ.
 
-    Were the guess taken within a third or so, intervals would miss more often where
+    Were no batch taken to be wider than the guess, intervals would miss more often where
     no past values tell.
     """
     narrow = replace(by_name("normal"), guess=(0.3, 0.17))
@@ -288,7 +288,7 @@ def test_one_quantile_is_held_where_batches_are_six_times_as_wide_as_guessed(
         return [float(str(row["coverage"])) for row in cell(narrow, "median", 1000, who, 20)]
 
     assert min(held()) >= 0.9
-    monkeypatch.setattr(width_of_rank, "WRONG", 0.3)
+    monkeypatch.setattr(width_of_rank, "WRONG", np.log((0.4, 1.0)))
     assert (max(held()) < 0.9) == (who == "auto")
 
 

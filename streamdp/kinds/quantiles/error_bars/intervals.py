@@ -94,7 +94,7 @@ from were pulled themselves."""
 
 _EDGES, _EDGES_ALONE = np.array([0.025, 0.975]), np.array([0.0175, 0.9825])
 """Shares between which plausible values are taken: those of `LEVEL`; of a single quantile somewhat
-more, since how a batch is spread there is estimated."""
+more once how a batch is spread there is estimated from past values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def intervals(
     ranks, laid = _laid(tree, bool(prior.shapes), rows)
     noisy = is_noisy(tree, rows)
     if len(values) == 1:
-        shares = _EDGES_ALONE
+        shares = _EDGES_ALONE if past else _EDGES
         found = _alone(tree, laid, prior, rows, scale, np.array((*past, *values)))
     else:
         shares, found = _EDGES, through(released, laid)

@@ -28,8 +28,9 @@ from streamdp.types import FloatArray
 TIMES = np.exp(np.arange(-7.0, 5.1, 0.5))
 """Widths that are held, in units of the guessed one."""
 
-WRONG, FREEDOM = 1.5, 5.0
-"""Scale and freedom of Student's law of the logarithm of the width over the guessed one."""
+WRONG, FALL = np.log((0.4, 10.0)), 6.0
+"""Logarithms of a width over a guessed one between which all are as likely at first, and how fast
+the logarithm of their likelihood falls beyond."""
 
 STEPS, STEP_WEIGHTS = np.array([0.0, 1.0]), np.array([0.8, 0.2])
 """Steps of the level, in deviations of the noise, and their weights."""
@@ -84,8 +85,9 @@ def widths(
     """
     guessed = float(np.exp(np.log(guesses).mean()))
     width = np.repeat(guessed * TIMES, len(STEPS))
-    wrong = WRONG**2 + float(np.log(guesses).var())
-    belief = -(FREEDOM + 1.0) / 2.0 * np.log1p(np.log(TIMES) ** 2 / wrong / FREEDOM)
+    off = np.log(guessed * TIMES)[:, None] - np.log(guesses)
+    beyond = np.maximum(np.maximum(WRONG[0] - off, off - WRONG[1]), 0.0)
+    belief = np.log(np.exp(-FALL * beyond).mean(axis=1))
     logs = np.repeat(belief, len(STEPS)) + np.tile(np.log(STEP_WEIGHTS), len(TIMES))
     means, variances, weights, deviation = _parts(noise)
     of_noise = variances * width[:, None] ** 2 + cell**2 / 12.0
