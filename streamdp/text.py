@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+
+from streamdp.errors import ConfigurationError
 
 YEARS = range(1000, 9001)
 """Years of moments that a person may name: with any duration added they are in the calendar."""
@@ -69,3 +71,18 @@ def known_names(name: str, known: Sequence[str]) -> str:
     """
     near = difflib.get_close_matches(name, known, n=1)
     return f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(known) or 'none'}"
+
+
+def require_name(name: str, table: Iterable[str], what: str) -> None:
+    """Refuse a name that is not in a section of the configuration.
+
+    Raises:
+        ConfigurationError: With the nearest name.
+    """
+    names = list(table)
+    if name not in names:
+        raise ConfigurationError(
+            f"there is no {what} {name!r}",
+            where=f"{what}s",
+            hint=known_names(name, names),
+        )

@@ -27,7 +27,7 @@ from streamdp.config import load
 from streamdp.config.web import Web
 from streamdp.daemon.runtime import SystemClock, runtime
 from streamdp.log.setup import close
-from streamdp.privacy.entropy import OperatingSystemEntropy
+from streamdp.privacy.draws import OperatingSystemEntropy
 from streamdp.store.pulse import Asking, Pulse, PulseFile
 from streamdp.web.app import application
 from streamdp.web.reader import Reader

@@ -18,12 +18,12 @@ BELOW = {
     "files": {"types", "objects"},
     "objects": {"types", "errors"},
     "lakes": {"types", "errors", "files"},
-    "text": set(),
+    "text": {"errors"},
     "registry": {"errors"},
     "zones": set(),
     "version": set(),
     "sections": {"types", "errors", "text", "zones", "disk", "privacy"},
-    "privacy": {"types", "errors", "sections", "kinds"},
+    "privacy": {"types", "errors"},
     "priors": {"types", "errors", "privacy"},
     "mechanisms": {"types", "errors", "privacy", "priors"},
     "learning": {"types", "errors", "privacy", "priors", "mechanisms"},
@@ -37,6 +37,7 @@ BELOW = {
     "answers": {"types", "errors", "privacy", "mechanisms", "zones"},
     "simulation": {
         *("types", "errors", "privacy", "priors", "mechanisms", "learning", "kinds", "gates"),
+        "engine",
     },
     "backends": {
         *(

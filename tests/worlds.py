@@ -19,7 +19,7 @@ from streamdp.errors import SinkError, SourceError
 from streamdp.kinds.charging import UnitCharging
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.learning.baselines import LastRelease
-from streamdp.priors.families import Cauchy
+from streamdp.priors.shapes import Cauchy
 from streamdp.privacy.filters import Caps
 from streamdp.sources.windows import DAY, WindowSource
 from streamdp.store.sqlite import SqliteStore

@@ -9,7 +9,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from streamdp.errors import StreamdpError
-from streamdp.planning.names import require_name
+from streamdp.text import require_name
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration

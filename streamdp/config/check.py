@@ -10,11 +10,11 @@ from functools import partial
 from pydantic import SecretStr
 
 from streamdp.config.model import Configuration
-from streamdp.gates.check import check_gate
+from streamdp.gates.configured import check_gate
 from streamdp.gates.section import Gate
-from streamdp.kinds.check import problems
 from streamdp.kinds.registry import find
 from streamdp.kinds.section import CheckContext, ReleaseSection
+from streamdp.kinds.spec import problems
 from streamdp.sections.document import Document, Path, refuse, require_known
 from streamdp.sections.secrets import refuse_password
 from streamdp.sinks.section import Written

@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from streamdp.config.alerts import Alerts
+from streamdp.config.privacy import Privacy
 from streamdp.config.reports import ReportSection
 from streamdp.config.web import Web
 from streamdp.gates.section import Gate
@@ -17,7 +18,6 @@ from streamdp.kinds.section import Name, ReleaseSection
 from streamdp.log.section import Log
 from streamdp.privacy.amounts import atto_up, nano_up
 from streamdp.privacy.filters import Caps, Measure
-from streamdp.privacy.section import Privacy
 from streamdp.sections.schedules import Schedule
 from streamdp.sections.section import ByKind, Section
 from streamdp.sinks.section import AnySink

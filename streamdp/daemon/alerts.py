@@ -21,8 +21,7 @@ from streamdp.store.ledger.chain import spent_of
 from streamdp.store.ledger.ledger import caps_of, declaration_of
 from streamdp.store.measurements import select_measurements
 from streamdp.store.outbox import attempts_in
-from streamdp.store.pauses import paused_jobs
-from streamdp.store.problems import Problem, problems
+from streamdp.store.problems import Problem, paused_jobs, problems
 from streamdp.store.pulse import Pulse
 from streamdp.store.reading import watch
 from streamdp.store.reading.browse import newest_releases

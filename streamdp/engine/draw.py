@@ -1,4 +1,4 @@
-"""A release from its plan to its rows: what daemon, library and `plan` share.
+"""A release from its plan to its rows: what daemon, library, `plan` and `simulate` share.
 
 Where a learned state cannot be used the release starts anew; it costs no more.
 """
@@ -12,7 +12,6 @@ from streamdp.types import (
     Charge,
     Charging,
     Entropy,
-    Json,
     Learned,
     Measurement,
     Measures,
@@ -100,16 +99,24 @@ def finish(ready: Ready, statistic: Statistic, entropy: Entropy) -> Finished:
         statistic: The answer to its query.
         entropy: Source of chance.
     """
+    outcome, after, restarted = draw_and_learn(ready, statistic, entropy)
+    return Finished(outcome, ready.kind.publish(after.state, outcome), after, restarted)
+
+
+def draw_and_learn(
+    ready: Ready, statistic: Statistic, entropy: Entropy
+) -> tuple[Outcome, Learned, bool]:
+    """Draw a release, and learn from it alone.
+
+    Privacy: as `finish`.
+
+    Returns:
+        What was drawn, what the next release learns from, and whether nothing could be learned.
+    """
     kind, learned, plan = ready.kind, ready.learned, ready.plan
     outcome = kind.draw(plan, statistic, entropy)
-    state, restarted = _following(kind, learned.state, plan, outcome)
-    after = Learned(learned.version + 1, learned.signature, state)
-    return Finished(outcome, kind.publish(state, outcome), after, restarted)
-
-
-def _following(kind: ReleaseKind, state: Json, plan: Plan, outcome: Outcome) -> tuple[Json, bool]:
-    """The state after a release and False, or, if it cannot be learned from, a new one and True."""
     try:
-        return kind.learn(state, plan, outcome), False
+        state, restarted = kind.learn(learned.state, plan, outcome), False
     except FAILURES:
-        return kind.init(), True
+        state, restarted = kind.init(), True
+    return outcome, Learned(learned.version + 1, learned.signature, state), restarted

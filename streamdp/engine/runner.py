@@ -20,7 +20,7 @@ from streamdp.engine.rollups import roll
 from streamdp.errors import SourceError, StreamdpError, told_of_memory
 from streamdp.text import iso
 from streamdp.types import UNREADABLE, Batch, Sink, Source, jobs_read
-from streamdp.types.rests import rest_after, rest_after_deaths
+from streamdp.types.releases import rest_after, rest_after_deaths
 
 TURN = 10
 """Batches of one task before the others have theirs; a number, as durations follow from records."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from streamdp.gates.question import Question, Test
+from streamdp.gates.questions.section import Question, Test
 from streamdp.mechanisms.sparse_vector.thresholding import Terms, Thresholding
 from streamdp.privacy.events import charge_of
 from streamdp.types import Batch, Charge, Entropy, Json, Past, Query, with_bound

@@ -4,7 +4,7 @@ How to write a kind. Make a folder `streamdp/kinds/NAME/` with these files, and 
 `registry.OWN` (another package: an entry point of the group `streamdp.kinds`). No other package
 may know its name.
 
-* `section.py`: a pydantic class that inherits `base.releases.ReleaseSection` and adds its keys,
+* `section.py`: a pydantic class that inherits `kinds.section.ReleaseSection` and adds its keys,
   with `kind: Literal["NAME"]` and `published`, the names of its columns. Inherited and checked
   already: source, where, by, groups, epsilon, expected_rows, schedule, gate, sinks.
 * `check.py`: `check(section, context)` yields a `Problem(path, what, hint)` for what does not hang

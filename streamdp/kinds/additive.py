@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from streamdp.kinds.least_price import least_price
+from streamdp.kinds.charging import least_price
 from streamdp.kinds.study import Study
 from streamdp.mechanisms.noise import Noise, noise_at
 from streamdp.privacy.events import sequence

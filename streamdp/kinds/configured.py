@@ -1,21 +1,47 @@
-"""The kind of a configured release: of its groups, of those that a job finds, of counted rows."""
+"""The kind of a configured release: of its groups, of those that a job finds, of counted rows.
+
+`Counted` expects as many records as another job's releases say; the groups of `FoundGroups` are the
+keys that another job has released.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
+from streamdp.errors import WaitingError
+from streamdp.kinds.charging import Group
 from streamdp.kinds.registry import spec_of
-from streamdp.types import ReleaseKind
+from streamdp.kinds.spec import RowCount
+from streamdp.types import (
+    Batch,
+    Column,
+    Entropy,
+    ExpectsRows,
+    Explains,
+    HasParts,
+    History,
+    Json,
+    Lesson,
+    Measurement,
+    Measures,
+    Outcome,
+    Plan,
+    ReadsReleases,
+    ReleaseKind,
+    Row,
+    jobs_read,
+)
 
 if TYPE_CHECKING:
     from streamdp.kinds.section import GroupsFrom, ReleaseSection, RowsFrom
-    from streamdp.kinds.spec import BuildContext, RowCount
-    from streamdp.types import ExpectsRows, Release
+    from streamdp.kinds.spec import BuildContext
+    from streamdp.types import Release
 
-    Releases = Mapping[str, ReleaseSection]
+
+Releases = Mapping[str, "ReleaseSection"]
 
 
 def release_kind(section: ReleaseSection, releases: Releases, context: BuildContext) -> ReleaseKind:
@@ -33,7 +59,6 @@ def release_kind(section: ReleaseSection, releases: Releases, context: BuildCont
     )
     if section.rows_from is None:
         return made
-    from streamdp.kinds.counted import Counted
 
     count = _count(releases, section.rows_from)
     return Counted(cast("ExpectsRows", made), section.rows_from.job, count)
@@ -43,8 +68,6 @@ def _of_found_groups(
     section: ReleaseSection, named: GroupsFrom, releases: Releases, context: BuildContext
 ) -> ReleaseKind:
     """The kind of the groups that a job finds; what is expected of them is alike."""
-    from streamdp.kinds.found_groups import FoundGroups
-
     finding = releases[named.job]
     groups = spec_of(finding).groups
     assert groups is not None, "checked when the configuration was loaded"  # noqa: S101
@@ -102,3 +125,175 @@ def kind(section: ReleaseSection, context: BuildContext) -> ReleaseKind:
     named = section.groups_from
     groups = (len(section.groups) or 1) if named is None else named.most
     return spec_of(section).build(section, replace(context, groups=groups))
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A kind, and where it is told how many records a batch has.
+
+    Args:
+        of: The kind, as it is while nothing was counted.
+        job: Whose releases count.
+        count: Reads the records of each group off a release of that job.
+
+    Privacy: what the kind is told follows from a release of an earlier batch, so the privacy loss
+    of both is that of their adaptive composition, the sum of their prices. Question and price stay
+    those of `of` (`types.ExpectsRows`).
+    """
+
+    of: ExpectsRows
+    job: str
+    count: RowCount
+
+    @property
+    def name(self) -> str:
+        """Name of the kind that is informed."""
+        return self.of.name
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Columns of the kind that is informed."""
+        return self.of.columns
+
+    @property
+    def jobs(self) -> tuple[str, ...]:
+        """The job whose releases count the rows."""
+        return (self.job,)
+
+    def informed(self, past: Mapping[str, tuple[Row, ...]]) -> ReleaseKind:
+        """The kind for one batch, told what was counted before it."""
+        if self.job not in past:
+            return self.of
+        return self.of.expecting(self.count(past[self.job]))
+
+    def signature(self) -> Json:
+        """Signature of the kind that is informed: states are kept whatever is counted."""
+        return self.of.signature()
+
+    def init(self) -> Json:
+        """Initial state of the kind that is informed."""
+        return self.of.init()
+
+    def plan(self, state: Json, batch: Batch) -> Plan:
+        """The plan under the configured rows, used until something was counted."""
+        return self.of.plan(state, batch)
+
+    def draw(self, plan: Plan, statistic: Any, entropy: Entropy) -> Outcome:
+        """The draw under the configured rows, used until something was counted."""
+        return self.of.draw(plan, statistic, entropy)
+
+    def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
+        """The next state under the configured rows, used until something was counted."""
+        return self.of.learn(state, plan, outcome)
+
+    def measured(self, plan: Plan, outcome: Outcome) -> tuple[Measurement, ...]:
+        """Return what the kind that is informed measured."""
+        return self.of.measured(plan, outcome) if isinstance(self.of, Measures) else ()
+
+    def replayed(self, state: Json, batch: Batch, measurements: tuple[Measurement, ...]) -> Json:
+        """Return the state after a release, as far as the kind that is informed learns of it."""
+        if not isinstance(self.of, Measures):
+            return None
+        return self.of.replayed(state, batch, measurements)
+
+    def lessons(self, history: History) -> Sequence[Lesson]:
+        """Return what the kind that is informed has learned."""
+        return self.of.lessons(history) if isinstance(self.of, Explains) else ()
+
+    def parts(self) -> tuple[str, ...]:
+        """Return the parts of the kind that is informed."""
+        return self.of.parts() if isinstance(self.of, HasParts) else ("",)
+
+    def part(self, name: str, history: History) -> tuple[object, History]:
+        """Return the kind of one part, and its history."""
+        return self.of.part(name, history) if isinstance(self.of, HasParts) else (self.of, history)
+
+    def publish(self, state: Json, outcome: Outcome) -> Outcome:
+        """The outcome under the configured rows, used until something was counted."""
+        return self.of.publish(state, outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundGroups:
+    """A kind of groups that come and go.
+
+    Args:
+        of: Makes the kind for some groups.
+        like: The same for one group of no name: its price, columns and learned states are those of
+            all others.
+        job: Finds the groups.
+        read: Reads them off the rows of one of its releases, at most so many as are configured.
+
+    Privacy: the groups of a batch follow from what the job released: before it, where batches are
+    windows of time; of any other batch, where they are files, which have no order. What it found
+    may have come of the batch itself: the loss of both is that of their adaptive composition, the
+    sum of their prices, and each is charged. A record is in one group at most whatever the groups
+    are, so the price is that of one group, however many there are. Records of other groups do not
+    count.
+    """
+
+    of: Callable[[tuple[Group, ...]], ReleaseKind]
+    like: ReleaseKind
+    job: str
+    read: Callable[[Sequence[Row]], tuple[Group, ...]]
+
+    @property
+    def name(self) -> str:
+        """Name of the kind."""
+        return self.like.name
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Columns of the kind, with those of groups."""
+        return self.like.columns
+
+    @property
+    def jobs(self) -> tuple[str, ...]:
+        """The job that finds groups, and those that the kind reads."""
+        others = jobs_read(self.like)
+        return (self.job, *(job for job in others if job != self.job))
+
+    def informed(self, past: Mapping[str, tuple[Row, ...]]) -> ReleaseKind:
+        """The kind of one batch.
+
+        Raises:
+            WaitingError: No group was found before it.
+        """
+        groups = self.read(past.get(self.job, ()))
+        if not groups:
+            raise WaitingError(
+                f"no group was found before this batch, so it is not released: {self.job} finds"
+                " them",
+                hint="nothing was spent; the first release is that of the batch after which groups"
+                " are known",
+            )
+        made = self.of(groups)
+        return made.informed(past) if isinstance(made, ReadsReleases) else made
+
+    def lessons(self, history: History) -> Sequence[Lesson]:
+        """Return what the kind has learned of all groups together."""
+        return self.like.lessons(history) if isinstance(self.like, Explains) else ()
+
+    def signature(self) -> Json:
+        """Return the kind's signature: groups come and go, and what was learned of them stays."""
+        return self.like.signature()
+
+    def init(self) -> Json:
+        """No state of any group."""
+        return self.like.init()
+
+    def plan(self, state: Json, batch: Batch) -> Plan:
+        """The plan of one group, whose price is that of all."""
+        return self.like.plan(state, batch)
+
+    def draw(self, plan: Plan, statistic: Any, entropy: Entropy) -> Outcome:
+        """The draw of that plan."""
+        return self.like.draw(plan, statistic, entropy)
+
+    def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
+        """The next state of that plan."""
+        return self.like.learn(state, plan, outcome)
+
+    def publish(self, state: Json, outcome: Outcome) -> Outcome:
+        """The rows of that plan."""
+        return self.like.publish(state, outcome)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from streamdp.learning.learner import Features, Learner, Observation
-from streamdp.priors.mixture import robust_laplaces
+from streamdp.priors.shapes import robust_laplaces
 from streamdp.types import Json, Prior
 
 RATE = 0.1

@@ -16,7 +16,7 @@ from streamdp.learning.mixture.gradient import Gradient
 from streamdp.learning.mixture.memory import Predictor
 from streamdp.learning.mixture.mixture import BayesianMixture, PlanBasis
 from streamdp.priors.joint import JointPrior
-from streamdp.priors.mixture import robust_laplaces
+from streamdp.priors.shapes import robust_laplaces
 from streamdp.types import FloatArray, Json
 
 VERSION = 3

@@ -20,7 +20,7 @@ from streamdp.learning.learner import Features, Learner, LinearPriors, Observati
 from streamdp.learning.public_fit import PublicFit
 from streamdp.learning.surrogate import laplace
 from streamdp.mechanisms.quantile_tree.noisy_gradient import Slope
-from streamdp.priors.mixture import robust_laplaces
+from streamdp.priors.shapes import robust_laplaces
 from streamdp.types import FloatArray, Json, Prior
 
 LONGEST = 1_000.0

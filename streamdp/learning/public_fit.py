@@ -17,8 +17,8 @@ import numpy as np
 
 from streamdp.learning import coin_betting
 from streamdp.learning.surrogate import laplace
-from streamdp.priors.mixture import robust_laplaces
 from streamdp.priors.public import PublicRows
+from streamdp.priors.shapes import robust_laplaces
 from streamdp.types import Entropy, FloatArray, IntArray, Prior
 
 ROUNDS = 300

@@ -11,12 +11,12 @@ from typing import Literal, NoReturn
 
 from pydantic import ValidationError
 
+from streamdp.config.privacy import Privacy
 from streamdp.config.wording import wording
 from streamdp.errors import BudgetExhaustedError, ConfigurationError
 from streamdp.library.table import Table, table_of
 from streamdp.privacy.amounts import NANO, NO_PURE_LOSS, UNBOUNDED, delta_text, epsilon_text
 from streamdp.privacy.filters import Item, Measure
-from streamdp.privacy.section import Privacy
 from streamdp.types import Charge, Json, Neighbours
 
 Amount = float | int | str | Fraction

@@ -1,4 +1,4 @@
-"""Stores, opened for reading only: jobs, releases and budgets as tables."""
+"""Stores, opened for reading only: jobs, releases and budgets as tables, and charts of a job."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -16,19 +17,60 @@ from streamdp.errors import StreamdpError
 from streamdp.library.table import Table, table_of, table_of_releases
 from streamdp.privacy.amounts import NANO
 from streamdp.privacy.filters import Item
+from streamdp.reports.charts.frame import alone
+from streamdp.reports.charts.own import own_charts
+from streamdp.reports.charts.panels import chart
+from streamdp.reports.releases.series import MANY, picture
 from streamdp.sinks.columns import Kind
-from streamdp.store.database import snapshot, translate
+from streamdp.store.database import restrict, snapshot, translate
 from streamdp.store.ledger.cap_usage import rooms
 from streamdp.store.reading.browse import newest_releases
-from streamdp.store.reading.read_only import restrict
 from streamdp.store.reading.reports import job_report, scope_reports, spending_jobs
-from streamdp.store.schema.schema import open_to_read
+from streamdp.store.schema.migrations import open_to_read
 from streamdp.text import known_names
 from streamdp.types import Json, Release
 
 if TYPE_CHECKING:
     from streamdp.library.ask import Ask
-    from streamdp.library.plot import Chart
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """One chart or several, which a notebook shows.
+
+    Args:
+        job: What they are of.
+        svgs: Each as the text of an SVG file.
+    """
+
+    job: str
+    svgs: tuple[str, ...] = field(repr=False)
+
+    def _repr_html_(self) -> str:
+        """The charts below each other, for a notebook."""
+        return "".join(f"<div>{svg}</div>" for svg in self.svgs)
+
+    def save(self, path: str | Path) -> None:
+        """Write the first chart as an SVG file."""
+        Path(path).write_text(self.svgs[0], encoding="utf-8")
+
+
+def drawn(job: str, releases: Sequence[Release]) -> Chart:
+    """Charts of releases over time: their series with intervals, and those the kind brings.
+
+    Raises:
+        StreamdpError: There is nothing that can be drawn.
+    """
+    whole = picture(releases)
+    few = whole.only([each.name for each in whole.series[:MANY]])
+    is_choice = any(each.chart == "choices" for each in whole.columns)
+    main = "" if is_choice else chart(few, title=f"{job}: releases over time")
+    found = [main, *(each.svg for each in own_charts(job, releases, ()))]
+    svgs = tuple(alone(svg) for svg in found if svg)
+    if not svgs:
+        raise StreamdpError(f"{job} has released nothing that can be drawn")
+    return Chart(job, svgs)
+
 
 _OF_JOBS: dict[str, Kind] = {
     "job": "text",
@@ -120,8 +162,6 @@ class StoreReader:
         Raises:
             StreamdpError: The store knows no such job, or nothing of it can be drawn.
         """
-        from streamdp.library.plot import drawn
-
         return drawn(job, self._releases(job, last))
 
     def ask(self, job: str, *, zone: str = "UTC", about: Sequence[str] = ()) -> Ask:

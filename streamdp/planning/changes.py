@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from streamdp.config import Configuration
     from streamdp.database import Database
     from streamdp.kinds.section import ReleaseSection
-    from streamdp.planning.prices import Prices
+    from streamdp.planning.costs import Prices
     from streamdp.types import Batch, NewNames
 
 MOST_NAMED = 5

@@ -1,38 +1,52 @@
-"""Comparisons: variants of a configured release, at several prices, on one stream."""
+"""Comparisons: variants of a configured release, at several prices, on one stream.
+
+A release that reads those of other jobs is given what these would release of the simulated table.
+"""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import ValidationError
 
 from streamdp import wiring
 from streamdp.backends.duckdb.section import DuckDBEngine
-from streamdp.errors import ConfigurationError
+from streamdp.engine.draw import finish, get_ready
+from streamdp.errors import ConfigurationError, WaitingError
 from streamdp.files import file_format
 from streamdp.kinds import registry
 from streamdp.kinds.charging import UnitCharging
+from streamdp.kinds.grouped import rows_of
 from streamdp.kinds.registry import spec_of
 from streamdp.kinds.study import Stream, Study
-from streamdp.planning.forecasts import Past, jobs_read_by, past_of_batches, told
-from streamdp.planning.names import require_name
+from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.simulation.comparison import Comparison
-from streamdp.simulation.permission import refuse_production, require_no_production_table
-from streamdp.simulation.table import table_stream
+from streamdp.simulation.table import refuse_production, require_no_production_table, table_stream
 from streamdp.sources.windows import Windows
-from streamdp.types import due_together, with_groups
+from streamdp.text import require_name
+from streamdp.types import (
+    Backend,
+    Batch,
+    Learned,
+    ReadsReleases,
+    ReleaseKind,
+    Row,
+    due_together,
+    jobs_read,
+    with_groups,
+)
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
     from streamdp.kinds.section import GroupsFrom, ReleaseSection
     from streamdp.sources.section import SourceSection
-    from streamdp.types import Batch, Neighbours, Query, ReleaseKind
+    from streamdp.types import Neighbours, Query
 
     Groups = tuple[tuple[str, ...], ...]
 
@@ -315,3 +329,97 @@ def _synthetic(study: Study, section: ReleaseSection, scene: Scene, seed: int) -
 def _same(stream: Stream, seed: int) -> Stream:
     """The table, which is the same for every seed: only the draws differ."""
     return stream
+
+
+Past = Mapping[str, tuple[Row, ...]]
+"""Rows of the newest release before a batch, by job."""
+
+
+def jobs_read_by(configuration: Configuration, section: ReleaseSection) -> tuple[str, ...]:
+    """Jobs whose releases a release reads."""
+    return jobs_read(wiring.kind(section, configuration.privacy.neighbours))
+
+
+def told(kind: ReleaseKind, section: ReleaseSection, past: Past, group: int) -> ReleaseKind:
+    """The kind of one group, told what was released before a batch."""
+    if section.cut_by:
+        chosen = section.groups[group]
+        past = {job: rows_of(rows, section.by, chosen) for job, rows in past.items()}
+    return cast("ReadsReleases", kind).informed(past)
+
+
+def past_of_batches(
+    configuration: Configuration,
+    name: str,
+    source: SourceSection,
+    jobs: Sequence[str],
+    batches: Sequence[Batch],
+    backend: Backend,
+) -> Mapping[str, Past]:
+    """Releases that jobs would have made before each batch of a source, by the batch's key.
+
+    Every job releases every batch at its configured price, once: trials share these releases. One
+    that asks several batches at once releases the last of them; one that waits releases none.
+
+    Privacy: none; `simulation.table` decides whether a table may be simulated on.
+
+    Raises:
+        ConfigurationError: A job reads another source.
+        SourceError: The table cannot be read.
+    """
+    sources = {**configuration.sources, name: source}
+    kinds = _with_those_they_read(configuration.model_copy(update={"sources": sources}), jobs)
+    _require_one_source(configuration, kinds, name)
+    entropy, charging = PublicEntropy("forecasts"), UnitCharging(configuration.privacy.unit.bound())
+    learned = {job: Learned(0, kind.signature(), kind.init()) for job, kind in kinds.items()}
+    due = {
+        job: {each.key: each for each in due_together(batches, (), together)}
+        for job in kinds
+        for together in (configuration.releases[job].asked_together,)
+    }
+    newest: dict[str, tuple[Row, ...]] = {}
+    found: dict[str, Past] = {}
+    for batch in batches:
+        found[batch.key] = past = dict(newest)
+        for job, kind in kinds.items():
+            asked, now = due[job].get(batch.key), _informed(kind, past)
+            if asked is None or now is None:
+                continue
+            ready = get_ready(now, learned[job], asked, charging)
+            backend.check(ready.query, asked)
+            done = finish(ready, backend.answer(ready.query, asked), entropy)
+            learned[job], newest[job] = done.learned, done.published.rows
+    return found
+
+
+def _informed(kind: ReleaseKind, past: Past) -> ReleaseKind | None:
+    """The kind of one batch, told what was released before it; None if it waits for groups."""
+    try:
+        return kind.informed(past) if isinstance(kind, ReadsReleases) else kind
+    except WaitingError:
+        return None
+
+
+def _with_those_they_read(
+    configuration: Configuration, jobs: Sequence[str]
+) -> dict[str, ReleaseKind]:
+    """The kinds of these jobs and of all whose releases they read in turn."""
+    kinds: dict[str, ReleaseKind] = {}
+    waiting = list(jobs)
+    while waiting:
+        job = waiting.pop()
+        if job in kinds:
+            continue
+        kinds[job] = kind = wiring.release_kind(configuration, job)
+        waiting += jobs_read(kind)
+    return kinds
+
+
+def _require_one_source(configuration: Configuration, jobs: Iterable[str], name: str) -> None:
+    for job in jobs:
+        if configuration.releases[job].source != name:
+            raise ConfigurationError(
+                f"{job} reads another source than {name}",
+                where="simulate",
+                hint="what is simulated reads one table: simulate releases of one source",
+            )

@@ -1,24 +1,112 @@
-"""The shapes one believes in with bounds or a guess alone: shift, scale and profile unknown.
+"""Priors for bounds or a guess alone: families of laws, and mixtures over shift, scale and profile.
 
 A profile z_j is the quantile function of a standard law at the targets; a component puts the
 quantiles at a + b·z_j. Shifts a are spaced by a share of b and scales b fall geometrically, so
 some component lies near any data of the profile. Each profile, then each scale, then each shift
 has an equal share of the weight.
+
+A family is location-scale or the uniform, known by the log mass of an interval. A mass is a
+function of the standardised ends alone, so a stretch weighs what its parts weigh. Masses are formed
+without a difference of two distribution functions, which is 0 beyond 37 scales of a Laplace: every
+`log_mass` is accurate to a relative 1e-12 at a thousand scales and beyond.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from statistics import NormalDist
+from typing import ClassVar
 
 import numpy as np
 
 from streamdp.priors.joint import JointPrior, Shapes
-from streamdp.types import FloatArray, Prior
+from streamdp.types import FloatArray, Json, Prior
+
+_LOG_2 = math.log(2.0)
+_LOG_PI = math.log(math.pi)
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    family: ClassVar[str]
+
+    def describe(self) -> Json:
+        """Name of the family, and its parameters."""
+        return {"family": self.family, **asdict(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class Uniform(_Family):
+    """Constant density on [lower, upper]."""
+
+    family = "uniform"
+    lower: float
+    upper: float
+
+    def log_mass(self, lower: FloatArray, upper: FloatArray) -> FloatArray:
+        """ln of |[lower, upper) ∩ [self.lower, self.upper]| / (self.upper - self.lower)."""
+        width = np.minimum(upper, self.upper) - np.maximum(lower, self.lower)
+        with np.errstate(divide="ignore"):
+            log_width = np.log(np.maximum(width, 0.0))
+        return np.asarray(log_width - math.log(self.upper - self.lower))
+
+
+@dataclass(frozen=True, slots=True)
+class Cauchy(_Family):
+    """Density 1/(π·scale·(1 + z²)), z = (x - location)/scale: the robust choice without bounds."""
+
+    family = "cauchy"
+    location: float
+    scale: float
+
+    def log_mass(self, lower: FloatArray, upper: FloatArray) -> FloatArray:
+        """ln of (arctan b - arctan a)/π = ln of atan2(b - a, 1 + a·b)/π, free of cancellation."""
+        left = (lower - self.location) / self.scale
+        right = (upper - self.location) / self.scale
+        width = np.maximum(right - left, 0.0)
+        with np.errstate(divide="ignore", over="ignore"):
+            return np.log(np.arctan2(width, 1.0 + left * right)) - _LOG_PI
+
+
+@dataclass(frozen=True, slots=True)
+class HalfCauchy(_Family):
+    """A Cauchy folded to the right of its location: for quantities that are not negative."""
+
+    family = "half-cauchy"
+    location: float
+    scale: float
+
+    def log_mass(self, lower: FloatArray, upper: FloatArray) -> FloatArray:
+        """ln of twice the Cauchy mass right of the location."""
+        right = np.maximum(lower, self.location), np.maximum(upper, self.location)
+        return Cauchy(self.location, self.scale).log_mass(*right) + _LOG_2
+
+
+@dataclass(frozen=True, slots=True)
+class Laplace(_Family):
+    """Density exp(-|z|)/(2·scale), z = (x - location)/scale."""
+
+    family = "laplace"
+    location: float
+    scale: float
+
+    def log_mass(self, lower: FloatArray, upper: FloatArray) -> FloatArray:
+        """ln of the mass, by expm1 of the width from the end that is nearer to the location."""
+        left = (lower - self.location) / self.scale
+        right = (upper - self.location) / self.scale
+        width = np.maximum(right - left, 0.0)
+        near = np.maximum(np.maximum(left, -right), 0.0)
+        with np.errstate(divide="ignore"):
+            one_side = np.log(-np.expm1(-width)) - near
+            below, above = np.minimum(left, 0.0), np.maximum(right, 0.0)
+            both_sides = np.log(-np.expm1(below) - np.expm1(-above))
+        straddles = (left < 0.0) & (right > 0.0)
+        return np.asarray(np.where(straddles, both_sides, one_side)) - _LOG_2
+
 
 REACH = 8.0
 """Guessed scales to either side of the guess within which there are shapes."""
@@ -137,3 +225,51 @@ def shapes_from_guess(quantiles: tuple[Fraction, ...], location: float, scale: f
 def with_shapes(robust: tuple[Prior, ...], shapes: Shapes) -> JointPrior:
     """Shapes, kept robust by the priors of each quantile with a share of `ROBUST_WEIGHT`."""
     return JointPrior(robust, shapes, ROBUST_WEIGHT / (1.0 - ROBUST_WEIGHT))
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """Σ_k w_k·prior_k.
+
+    With weight λ on a robust prior, the error of a draw is at most (1/c)·ln(1/λ) worse than with
+    the robust prior alone (Khodak et al. 2023, section 3.2).
+
+    Args:
+        weights: Positive, shape (k,); they need not sum to one.
+        components: Priors, shape (k,).
+    """
+
+    weights: tuple[float, ...]
+    components: tuple[Prior, ...]
+
+    def log_mass(self, lower: FloatArray, upper: FloatArray) -> FloatArray:
+        """ln Σ_k w_k·mass_k of each interval."""
+        terms = np.stack(
+            [
+                component.log_mass(lower, upper) + math.log(weight)
+                for weight, component in zip(self.weights, self.components, strict=True)
+            ]
+        )
+        peak = terms.max(axis=0)
+        safe = np.where(np.isfinite(peak), peak, 0.0)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(np.exp(terms - safe).sum(axis=0)) + safe)
+
+    def describe(self) -> Json:
+        """Weights and components."""
+        return {
+            "family": "mixture",
+            "weights": list(self.weights),
+            "components": [component.describe() for component in self.components],
+        }
+
+
+def robust_laplaces(
+    locations: Iterable[float], scales: Iterable[float], robust: Prior, weight: float
+) -> tuple[Prior, ...]:
+    """Prior of each quantile: (1 - weight)·Laplace(location, scale) + weight·robust."""
+    shares = (1.0 - weight, weight)
+    return tuple(
+        Mixture(shares, (Laplace(float(location), float(scale)), robust))
+        for location, scale in zip(locations, scales, strict=True)
+    )

@@ -7,16 +7,20 @@ An ε-DP mechanism is ε·tanh(ε/2)-zCDP. A ρ-zCDP mechanism is (ε, δ)-DP fo
 (Canonne, Kamath & Steinke 2020, Proposition 12, with the Rényi loss αρ of order α). Any α is a
 proof, so a search in floating-point numbers may choose it; the bound itself is evaluated with 50
 digits, whose logarithms are correctly rounded.
+
+Losses between streams that are several steps apart are those of `mechanisms/PRIVACY.md`, the claim.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterable
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
 from streamdp.privacy.amounts import NANO
+from streamdp.privacy.filters import Measure
 
 _EXACT = Context(prec=50)
 _UP = Context(prec=50, rounding=ROUND_CEILING)
@@ -107,3 +111,22 @@ def _best_order(rho: float, log_delta: float) -> float:
         else:
             low += third
     return 1.0 + math.exp((low + high) / 2.0)
+
+
+def loss_of_steps(batches: Iterable[tuple[int, int]], measure: Measure) -> int:
+    """The most that is lost between two streams: Σ steps·ε, or Σ steps²·ρ.
+
+    Steps in one batch follow each other on the same draws, which is group privacy. Draws on
+    different batches lose their own, which is composition.
+
+    Args:
+        batches: Of each batch that differs, how many steps, and what one step may lose there.
+        measure: Of these losses.
+
+    >>> loss_of_steps([(1, 5), (1, 5)], "rho"), loss_of_steps([(2, 5)], "rho")
+    (10, 20)
+    >>> loss_of_steps([(1, 5), (1, 5)], "epsilon"), loss_of_steps([(2, 5)], "epsilon")
+    (10, 10)
+    """
+    power = 2 if measure == "rho" else 1
+    return sum(steps**power * loss for steps, loss in batches)

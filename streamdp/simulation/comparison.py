@@ -1,22 +1,26 @@
-"""Run trials (learners, prices, seeds) over several processes."""
+"""Trials (learners, prices, seeds), each a stream replayed and measured against the truth.
+
+They run over several processes.
+"""
 
 from __future__ import annotations
 
 import math
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from multiprocessing import active_children, get_context
 
 import numpy as np
 
-from streamdp.kinds.study import ORACLE, Stream, Study
+from streamdp.engine.draw import draw_and_learn, get_ready
+from streamdp.kinds.charging import UnitCharging
+from streamdp.kinds.study import ORACLE, Step, Stream, Study
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
-from streamdp.simulation.replay import errors_of, replay
-from streamdp.types import FloatArray, ReleaseKind
+from streamdp.types import Entropy, FloatArray, Learned, ReleaseKind
 
 TRUTH_EPSILON = Fraction(50)
 """The oracle reads its past with the noise of this epsilon: none to speak of."""
@@ -32,6 +36,40 @@ class Trial:
     learner: str
     price: Fraction
     seed: int
+
+
+def replay(
+    study: Study,
+    kind: ReleaseKind,
+    stream: Stream,
+    entropy: Entropy,
+    shown: ReleaseKind | None = None,
+) -> Iterator[Step]:
+    """Release each batch as the engine does, and measure it against the truth.
+
+    Args:
+        study: Knows the truth of a batch.
+        kind: What is simulated.
+        stream: The batches.
+        entropy: Chance; seeded, since nothing here is released.
+        shown: Learns the truth of every past batch instead of `kind` learning its own releases:
+            the oracle, which knows past values exactly, and nothing else of past batches.
+    """
+    taught = None if shown is None else study.taught(shown)
+    learned = Learned(0, kind.signature(), (taught or kind).init())
+    for batch, counts in zip(stream.batches, stream.counts, strict=True):
+        ready = get_ready(kind, learned, batch, UnitCharging())
+        outcome, after, _ = draw_and_learn(ready, counts, entropy)
+        state, truth = ready.learned.state, study.truth(kind, counts)
+        yield Step(state, ready.plan, outcome, truth, study.errors(kind, counts, outcome))
+        if taught is not None:
+            after = replace(after, state=taught.learn(state, taught.plan(state, batch), truth))
+        learned = after
+
+
+def errors_of(steps: Iterator[Step]) -> FloatArray:
+    """Errors of every release, shape (batches, m)."""
+    return np.array([step.errors for step in steps])
 
 
 @dataclass(frozen=True, slots=True)

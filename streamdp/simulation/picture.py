@@ -16,8 +16,7 @@ import numpy as np
 
 from streamdp.errors import ConfigurationError
 from streamdp.kinds.study import Trace
-from streamdp.simulation.comparison import Comparison, Trial, chance
-from streamdp.simulation.replay import replay
+from streamdp.simulation.comparison import Comparison, Trial, chance, replay
 from streamdp.types import FloatArray
 
 if TYPE_CHECKING:

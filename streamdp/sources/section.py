@@ -32,7 +32,7 @@ from streamdp.sources.partitions import Partitions
 from streamdp.sources.query import TABLE, table_query
 from streamdp.sources.windows import Windows
 from streamdp.types import Backend, Format, Json, Source
-from streamdp.types.text_fields import FIELD_TYPES, is_time_form
+from streamdp.types.forms import FIELD_TYPES, is_time_form
 
 NAMING = ("path", "query", "table")
 """Keys that say where the records are, in the order in which one of them is told."""

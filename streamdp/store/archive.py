@@ -14,9 +14,15 @@ from typing import Any
 from streamdp.database import Database
 from streamdp.errors import IntegrityError
 from streamdp.store import measurements, row_checksums
-from streamdp.store.columns import OF_RELEASE, add_columns, columns_from
 from streamdp.store.ledger.renames import all_names, names_of, names_since
-from streamdp.store.release_rows import ROWS_OF_RELEASE, form_id, packed
+from streamdp.store.release_rows import (
+    OF_RELEASE,
+    ROWS_OF_RELEASE,
+    add_columns,
+    columns_from,
+    form_id,
+    packed,
+)
 from streamdp.store.rollups import OF_ROLLUP
 from streamdp.types import Batch, Json, Learned, Release
 

@@ -7,6 +7,15 @@ in one transaction; its answer is written in a second one. Between the two the b
 Privacy: `hidden` (the noisy threshold) and `tests` leave this module for the gate's own draw
 alone, and both are erased when the run ends. What may be seen is the answer, from its slot on:
 its notices are held until `tell`, which follows the end of the slot, or until the next start.
+
+A run is one charge for all batches that a gate ever tests. `open` spends it over the lifetime and
+leaves it open, across restarts. Each batch must `join` before it is tested: the run then counts in
+full against that batch, and once in every window that holds a batch it joined. `close` ends it.
+Nothing is refunded.
+
+Privacy: a run is ε-DP for one record more in each of any number of its batches, so a unit that is
+in several of them loses ε once; whoever opens a run must have shown that of its mechanism.
+Functions here run inside a transaction of their caller.
 """
 
 from __future__ import annotations
@@ -16,9 +25,86 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from streamdp.database import Database
-from streamdp.errors import StoreError
-from streamdp.store import archive, outbox, pauses, row_checksums, runs
+from streamdp.errors import IntegrityError, StoreError
+from streamdp.privacy.filters import Item
+from streamdp.store import archive, outbox, problems, row_checksums
+from streamdp.store.ledger.chain import append
+from streamdp.store.ledger.charges import require_lifetime, require_own_source, require_room
+from streamdp.store.ledger.ledger import SETTLES, caps_of, spend
 from streamdp.types import Answer, Batch, Charge, GateRun, Json, Run
+
+
+def open_run(database: Database, scope: str, job: str, charge: Charge, now: int) -> Run:
+    """Spend a run's charge over the lifetime.
+
+    Raises:
+        BudgetExhaustedError: A cap refuses; nothing was written.
+        IntegrityError: The job has an open run.
+    """
+    if open_run_of(database, job) is not None:
+        raise IntegrityError(f"{job} has a run that is open")
+    caps = caps_of(database, scope)
+    item = Item(0, charge.epsilon_nano, charge.rho_nano, charge.delta_atto)
+    require_lifetime(database, caps, scope, job, item)
+    seq = spend(database, "open", scope, job, None, charge, caps, now)
+    return Run(seq, scope, job, charge.epsilon_nano, charge.rho_nano, charge.delta_atto)
+
+
+def join_run(database: Database, run: Run, batch: Batch, now: int) -> None:
+    """Count a run against a batch before the batch is tested; a second time changes nothing.
+
+    Raises:
+        BudgetExhaustedError: The cap of the batch, or of a window that holds it, refuses; nothing
+            was written.
+        IntegrityError: The run is closed.
+    """
+    if open_run_of(database, run.job) != run:
+        raise IntegrityError(f"row {run.seq} is no open run of {run.job}")
+    require_own_source(run.scope, batch)
+    joined = database.execute(
+        "SELECT 1 FROM ledger WHERE reservation = ? AND purpose = 'join' AND batch = ?",
+        [run.seq, batch.key],
+    ).fetchone()
+    if joined is None:
+        item = Item(run.seq, run.epsilon_nano, run.rho_nano, run.delta_atto)
+        require_room(database, caps_of(database, run.scope), run.job, batch, item, new=False)
+        _note(database, run, "join", now, batch.key)
+
+
+def close_run(database: Database, run: Run, now: int) -> None:
+    """End a run: no batch can join it any more. Its charge stays spent.
+
+    Raises:
+        IntegrityError: It was closed before.
+    """
+    if open_run_of(database, run.job) != run:
+        raise IntegrityError(f"row {run.seq} is no open run of {run.job}")
+    _note(database, run, "close", now, None)
+
+
+def open_run_of(database: Database, job: str) -> Run | None:
+    """The run of a job that is open, if one is."""
+    row = database.execute(
+        "SELECT seq, scope, job, epsilon_nano, rho_nano, delta_atto FROM ledger r"  # noqa: S608
+        " WHERE purpose = 'open' AND job = ? AND NOT EXISTS"
+        f" (SELECT 1 FROM ledger c WHERE c.reservation = r.seq AND c.{SETTLES})",
+        [job],
+    ).fetchone()
+    return Run(*row) if row else None
+
+
+def _note(database: Database, run: Run, purpose: str, now: int, batch: str | None) -> None:
+    append(
+        database,
+        at=now,
+        purpose=purpose,
+        scope=run.scope,
+        job=run.job,
+        batch=batch,
+        reservation=run.seq,
+        event={"type": "run"},
+        caps=caps_of(database, run.scope),
+    )
 
 
 class GateRuns:
@@ -105,7 +191,7 @@ class GateRuns:
             BudgetExhaustedError: A cap refuses; nothing was written.
         """
         with self._transaction():
-            run = runs.open_run(self._database, scope, gate, charge, now)
+            run = open_run(self._database, scope, gate, charge, now)
             self._database.execute(
                 "INSERT INTO gate_run (run, gate, terms, hidden) VALUES (?, ?, ?, ?)",
                 [run.seq, gate, json.dumps(terms), json.dumps(hidden)],
@@ -123,7 +209,7 @@ class GateRuns:
             BudgetExhaustedError: A cap of the batch refuses; nothing was written.
         """
         with self._transaction():
-            runs.join_run(self._database, run, batch, now)
+            join_run(self._database, run, batch, now)
             used = self._database.execute(
                 "UPDATE gate_run SET tests = tests + 1, asked = ?"
                 " WHERE run = ? AND ended IS NULL AND asked IS NULL RETURNING tests",
@@ -156,7 +242,7 @@ class GateRuns:
                 archive.add_notice(self._database, notice)
                 outbox.hold(self._database, notice.id, sinks, now)
             for job in answer.holds:
-                pauses.add(self._database, job, now)
+                problems.add(self._database, job, now)
             if answer.accepted:
                 _end(self._database, run, "accepted", answer.waits, now)
         if answer.accepted:
@@ -177,7 +263,7 @@ class GateRuns:
     def end(self, run: Run, how: str, waits: bool, now: int) -> None:
         """End a run without an acceptance; one that has ended stays as it ended."""
         with self._transaction():
-            if runs.open_run_of(self._database, run.job) == run:
+            if open_run_of(self._database, run.job) == run:
                 _end(self._database, run, how, waits, now)
         self._erase()
 
@@ -185,14 +271,14 @@ class GateRuns:
 def end_open_runs(database: Database, now: int) -> None:
     """End every run of a store that may not be the newest: it may have accepted since."""
     for (gate,) in database.execute("SELECT gate FROM gate_run WHERE ended IS NULL").fetchall():
-        run = runs.open_run_of(database, gate)
+        run = open_run_of(database, gate)
         if run is not None:
             _end(database, run, "lost", False, now)
 
 
 def _end(database: Database, run: Run, how: str, waits: bool, now: int) -> None:
     """Close the run in the ledger and forget its threshold."""
-    runs.close_run(database, run, now)
+    close_run(database, run, now)
     forgotten = "asked = NULL, hidden = NULL, tests = NULL"
     _set(database, run, f"{forgotten}, ended = ?, waits = ?", how, waits)
 

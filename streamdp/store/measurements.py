@@ -16,7 +16,7 @@ from typing import Any
 from streamdp.database import Database
 from streamdp.errors import IntegrityError
 from streamdp.store.ledger.renames import all_changes, all_names
-from streamdp.store.shared_texts import number_of
+from streamdp.store.release_rows import number_of
 from streamdp.types import Batch, Json, MeasuredRelease, Measurement, MeasurementTerms
 
 # ruff: noqa: S608

@@ -11,8 +11,8 @@ import json
 
 from streamdp.database import Database
 from streamdp.store import outbox, row_checksums
-from streamdp.store.columns import columns_from, columns_text
 from streamdp.store.ledger.renames import all_names
+from streamdp.store.release_rows import columns_from, columns_text
 from streamdp.types import Release
 
 # ruff: noqa: S608

@@ -9,27 +9,29 @@ from streamdp.types.batches import (
     Skipped,
     due_together,
 )
-from streamdp.types.charges import Charge, Reservation, Run
-from streamdp.types.columns import HARDLY_ANY, Column, ColumnType
 from streamdp.types.forms import (
+    RECORD,
     BoolArray,
     FloatArray,
     Format,
     IntArray,
     Json,
+    Made,
     Neighbours,
     Row,
     Rows,
 )
-from streamdp.types.gates import Answer, GateRun, Past
-from streamdp.types.keys import MOST_LONGEST, Key, KeyCounts, KeyQuery
-from streamdp.types.lessons import Explains, HasParts, History, Lesson, Step
 from streamdp.types.measurements import (
+    Explains,
+    HasParts,
+    History,
+    Lesson,
     MeasuredRelease,
     Measurement,
     MeasurementTerms,
     Measures,
     NoiseLaw,
+    Step,
 )
 from streamdp.types.names import NewNames, new_names
 from streamdp.types.protocols import (
@@ -48,21 +50,46 @@ from streamdp.types.protocols import (
     Source,
     jobs_read,
 )
-from streamdp.types.queries import Query, Statistic, with_bound, with_groups
-from streamdp.types.questions import MOST_ROWS_PER_UNIT, CellCounts, CellQuery, UnitBound
-from streamdp.types.records import RECORD, Made
-from streamdp.types.releases import Delivery, Failure, Learned, Outcome, Plan, Release
-from streamdp.types.tables import (
+from streamdp.types.questions import (
+    MOST_LONGEST,
+    MOST_ROWS_PER_UNIT,
+    CellCounts,
+    CellQuery,
     CompoundAnswer,
     CompoundQuery,
     Dimension,
+    Key,
+    KeyCounts,
+    KeyQuery,
+    Query,
+    Statistic,
     SumQuery,
     Sums,
     TableCounts,
     TableQuery,
     Term,
     TimePart,
+    UnitBound,
     UnitQuery,
+    with_bound,
+    with_groups,
+)
+from streamdp.types.releases import (
+    HARDLY_ANY,
+    Answer,
+    Charge,
+    Column,
+    ColumnType,
+    Delivery,
+    Failure,
+    GateRun,
+    Learned,
+    Outcome,
+    Past,
+    Plan,
+    Release,
+    Reservation,
+    Run,
 )
 
 __all__ = [

@@ -1,8 +1,10 @@
-"""The forms of plain data: arrays, stored documents, rows of a table."""
+"""The forms of plain data: arrays, stored documents, rows of a table, types of text columns."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -24,3 +26,47 @@ Row = Mapping[str, float | str | int | None]
 
 Rows = Mapping[tuple[str, ...], int]
 """How many records each group is expected to have; () where there are no groups."""
+
+
+FIELD_TYPES = ("number", "decimal-comma", "timestamp", "date", "boolean", "text")
+"""Words for types; `decimal-comma` is a number such as `1.234,50`."""
+
+_DIRECTIVE = re.compile(r"%-?(.)")
+_TIME = frozenset("HIMSfpz")
+_DAY = ("Yy", "mbB", "d")
+"""One directive of each is needed to tell a day."""
+
+
+def is_time_form(declared: str) -> bool:
+    """Whether a text says how dates or times are written.
+
+    >>> is_time_form("%d.%m.%Y %H:%M"), is_time_form("%Y"), is_time_form("float")
+    (True, False, False)
+    """
+    found = set(_DIRECTIVE.findall(declared))
+    known = found <= {"%", *_TIME, *"".join(_DAY)} and "%" not in _DIRECTIVE.sub("", declared)
+    return known and all(found & set(part) for part in _DAY)
+
+
+def has_time_of_day(form: str) -> bool:
+    """Whether a form of dates or times tells more than the day."""
+    return bool(_TIME & set(_DIRECTIVE.findall(form)))
+
+
+RECORD = "record"
+"""The name of a row in SQL over the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A column made of one row.
+
+    Args:
+        name: As it is asked for.
+        sql: Expression in the engine's words, over columns of `RECORD`.
+        source: The table's column, where it is nothing else: the engine may then skip by it.
+    """
+
+    name: str
+    sql: str
+    source: str | None = None

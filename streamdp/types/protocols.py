@@ -6,13 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from streamdp.types.batches import Batch
-from streamdp.types.charges import Charge
-from streamdp.types.columns import Column
 from streamdp.types.forms import FloatArray, Json, Row, Rows
-from streamdp.types.gates import Past
 from streamdp.types.measurements import Measurement
-from streamdp.types.queries import Query
-from streamdp.types.releases import Outcome, Plan, Release
+from streamdp.types.questions import Query
+from streamdp.types.releases import Charge, Column, Outcome, Past, Plan, Release
 
 
 class Entropy(Protocol):

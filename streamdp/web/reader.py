@@ -1,6 +1,6 @@
 """The store as the page reads it: read-only, without private columns.
 
-`reading.read_only` restricts the connection: SQLite refuses every statement that would read a
+`store.database` restricts the connection: SQLite refuses every statement that would read a
 private column or do anything but read.
 """
 
@@ -20,9 +20,8 @@ from streamdp.config import Configuration, load
 from streamdp.database import Database
 from streamdp.errors import IntegrityError, StoreError, StreamdpError
 from streamdp.reports.releases.changes import Kept, around_last
-from streamdp.store.database import OwnedConnection, connect_to_read, snapshot
+from streamdp.store.database import OwnedConnection, connect_to_read, restrict, snapshot
 from streamdp.store.ledger import chain
-from streamdp.store.reading.read_only import restrict
 from streamdp.store.reading.reports import NOTHING, Spent, spent_of_job
 from streamdp.store.schema.migrations import is_current
 from streamdp.types import Column, Release, ReleaseKind

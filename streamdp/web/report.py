@@ -25,7 +25,7 @@ from streamdp.reports.releases.series import MEASURED, NESTED, Picture
 from streamdp.reports.releases.summary import GLOSSARY, Point
 from streamdp.text import printable
 from streamdp.types import Json
-from streamdp.types.columns import HARDLY_ANY
+from streamdp.types.releases import HARDLY_ANY
 from streamdp.web.forms import embedded, moment, number, render, spans
 from streamdp.web.tables import BELOW, WIDEST, Cell, Column, columns
 

@@ -46,7 +46,7 @@ from pathlib import Path
 from streamdp.config import load
 from streamdp.daemon.runtime import SystemClock
 from streamdp.daemon.runtime import runtime
-from streamdp.privacy.entropy import OperatingSystemEntropy
+from streamdp.privacy.draws import OperatingSystemEntropy
 
 done = []
 with runtime(

@@ -30,8 +30,8 @@ from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.quantiles.section import QuantilesSection
 from streamdp.learning.baselines import Fixed
 from streamdp.mechanisms.quantile_tree.planning.simulation import rank_errors
-from streamdp.priors.families import Cauchy
-from streamdp.privacy.entropy import OperatingSystemEntropy
+from streamdp.priors.shapes import Cauchy
+from streamdp.privacy.draws import OperatingSystemEntropy
 from tests.benchmarks.report import Row, main
 from tests.invariants import violations
 

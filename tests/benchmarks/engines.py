@@ -35,8 +35,8 @@ from streamdp.backends.postgres.engine import PostgresBackend
 from streamdp.backends.spark.engine import SparkBackend
 from streamdp.backends.sql.relation import Relation
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
-from streamdp.priors.families import Cauchy
-from streamdp.privacy.entropy import OperatingSystemEntropy
+from streamdp.priors.shapes import Cauchy
+from streamdp.privacy.draws import OperatingSystemEntropy
 from streamdp.types import Backend, Batch, CellCounts, CellQuery, Grid, UnitBound
 from tests.benchmarks.report import Row, main
 from tests.contract.servers import java, postgres

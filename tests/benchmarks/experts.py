@@ -33,7 +33,7 @@ import numpy as np
 from streamdp.kinds.experts.hedge import Hedge
 from streamdp.kinds.experts.kind import Experts
 from streamdp.kinds.experts.losses import Rules
-from streamdp.kinds.rules.grid import RuleGrid, Threshold
+from streamdp.kinds.rules.rules import RuleGrid, Threshold
 from streamdp.kinds.selection.candidates import ThresholdRules
 from streamdp.kinds.selection.kind import Selection
 from streamdp.kinds.selection.scores import Errors

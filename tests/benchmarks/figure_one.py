@@ -27,9 +27,9 @@ import numpy as np
 from streamdp.mechanisms.quantile_tree.grains import GRAINS
 from streamdp.mechanisms.quantile_tree.sharpness import Level
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
-from streamdp.priors.families import Uniform
 from streamdp.priors.joint import JointPrior
-from streamdp.privacy.entropy import OperatingSystemEntropy
+from streamdp.priors.shapes import Uniform
+from streamdp.privacy.draws import OperatingSystemEntropy
 from tests.benchmarks.report import Row, main
 from tests.benchmarks.static import DATA, EPSILONS, Data, rank_error
 

@@ -7,8 +7,7 @@ from importlib.resources import files
 import duckdb
 import numpy as np
 
-from streamdp.kinds.rules.grid import RuleGrid
-from streamdp.kinds.rules.halfspaces import Halfspaces
+from streamdp.kinds.rules.rules import Halfspaces, RuleGrid
 from streamdp.types import TableCounts
 
 PATH = str(files("streamdp") / "demo" / "flights.parquet")

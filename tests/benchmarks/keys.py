@@ -36,9 +36,8 @@ from streamdp.backends.limits import Limits
 from streamdp.backends.spark.engine import SparkBackend
 from streamdp.backends.sql.relation import Relation
 from streamdp.kinds.keys.kind import Keys, keys_of
-from streamdp.mechanisms.key_selection.selection import selection_at
-from streamdp.mechanisms.key_selection.truncated_geometric import ONE, chances
-from streamdp.privacy.entropy import OperatingSystemEntropy
+from streamdp.mechanisms.key_selection import ONE, chances, selection_at
+from streamdp.privacy.draws import OperatingSystemEntropy
 from streamdp.privacy.price import Price
 from streamdp.types import Batch, FloatArray, Key, KeyCounts, KeyQuery, UnitBound, due_together
 from tests.benchmarks.flights import PATH

@@ -21,8 +21,7 @@ import numpy as np
 
 from streamdp.kinds.experts.kind import Action, Experts
 from streamdp.kinds.experts.losses import Rules
-from streamdp.kinds.rules.grid import RuleGrid, Threshold
-from streamdp.kinds.rules.halfspaces import Feature, Halfspaces
+from streamdp.kinds.rules.rules import Feature, Halfspaces, RuleGrid, Threshold
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.types import Batch, FloatArray, IntArray, TableCounts
 from tests.benchmarks import flights, shuttle

@@ -139,7 +139,7 @@ def work(folder: Path) -> dict[str, float]:
     imported, start = _memory("VmRSS"), time.perf_counter()
     from streamdp.config import load
     from streamdp.daemon.runtime import SystemClock, runtime
-    from streamdp.privacy.entropy import OperatingSystemEntropy
+    from streamdp.privacy.draws import OperatingSystemEntropy
 
     arguments = (load(folder / "config.yaml"), OperatingSystemEntropy(), SystemClock(), _say)
     with runtime(*arguments) as running:

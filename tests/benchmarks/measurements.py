@@ -21,7 +21,7 @@ from streamdp.config import load
 from streamdp.daemon.runtime import SystemClock, runtime
 from streamdp.engine.job import Job
 from streamdp.engine.release import replayed
-from streamdp.privacy.entropy import OperatingSystemEntropy
+from streamdp.privacy.draws import OperatingSystemEntropy
 from tests.benchmarks.report import Row, main
 from tests.crash.home import folder
 

@@ -18,7 +18,7 @@ import numpy as np
 from streamdp.kinds.selection.candidates import Conditions
 from streamdp.kinds.selection.kind import Selection
 from streamdp.kinds.selection.scores import Count
-from streamdp.privacy.entropy import OperatingSystemEntropy
+from streamdp.privacy.draws import OperatingSystemEntropy
 from streamdp.privacy.price import Price
 from streamdp.types import Batch, FloatArray, IntArray, Sums
 from tests.benchmarks.peers.opendp_choice import choice

@@ -36,9 +36,8 @@ from streamdp.learning.surrogate import laplace
 from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy, rank_errors
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
-from streamdp.priors.families import Cauchy, Laplace
-from streamdp.priors.mixture import Mixture
-from streamdp.simulation.replay import errors_of, replay
+from streamdp.priors.shapes import Cauchy, Laplace, Mixture
+from streamdp.simulation.comparison import errors_of, replay
 from streamdp.types import FloatArray
 from tests.benchmarks.report import Row, main
 from tests.benchmarks.streams.contenders import OURS, Contenders

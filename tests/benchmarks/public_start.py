@@ -24,10 +24,10 @@ from streamdp.learning.public_fit import PublicFit, fit_public
 from streamdp.mechanisms.quantile_tree.planning.choice import choose_tree
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
-from streamdp.priors.families import Cauchy
 from streamdp.priors.joint import JointPrior
 from streamdp.priors.public import PublicRows
-from streamdp.simulation.replay import errors_of, replay
+from streamdp.priors.shapes import Cauchy
+from streamdp.simulation.comparison import errors_of, replay
 from tests.benchmarks.report import Row, main
 from tests.benchmarks.streams.contenders import experts
 from tests.benchmarks.streams.settings import DECILES, Setting, settings

@@ -44,14 +44,14 @@ from streamdp.database import Database
 from streamdp.errors import ConfigurationError
 from streamdp.kinds.quantiles.study import QuantilesStudy
 from streamdp.library.ask import asking
-from streamdp.mechanisms.additive_noise import AdditiveNoise
+from streamdp.mechanisms.noise import AdditiveNoise
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.mechanisms.sparse_vector.above_threshold import AboveThreshold
 from streamdp.mechanisms.sparse_vector.drift import Tolerance, excess
-from streamdp.privacy.entropy import OperatingSystemEntropy
-from streamdp.simulation.replay import replay
+from streamdp.privacy.draws import OperatingSystemEntropy
+from streamdp.simulation.comparison import replay
 from streamdp.store.measurements import add_measurements
-from streamdp.store.schema.schema import open_to_read
+from streamdp.store.schema.migrations import open_to_read
 from streamdp.types import (
     CellCounts,
     FloatArray,

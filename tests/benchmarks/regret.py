@@ -37,7 +37,7 @@ from streamdp.learning.gradient import OnlineGradient
 from streamdp.learning.mixture.mixture import BayesianMixture
 from streamdp.learning.surrogate import laplace
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
-from streamdp.simulation.replay import replay
+from streamdp.simulation.comparison import replay
 from streamdp.types import Batch, FloatArray, Outcome
 from tests.benchmarks.private_gradients import bought
 from tests.benchmarks.report import Row, main

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
-from streamdp.priors.families import Cauchy
-from streamdp.privacy.entropy import OperatingSystemEntropy
+from streamdp.priors.shapes import Cauchy
+from streamdp.privacy.draws import OperatingSystemEntropy
 from streamdp.types import CellCounts, FloatArray, Grid
 from tests.benchmarks.report import Row, main
 

@@ -26,7 +26,7 @@ import duckdb
 import numpy as np
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
-from streamdp.kinds.rules.grid import RuleGrid, Threshold
+from streamdp.kinds.rules.rules import RuleGrid, Threshold
 from streamdp.kinds.selection.candidates import Conditions, ThresholdRules
 from streamdp.kinds.selection.kind import Selection
 from streamdp.kinds.selection.scores import Errors

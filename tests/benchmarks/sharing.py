@@ -25,7 +25,7 @@ import duckdb
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.config import load
 from streamdp.daemon.runtime import SystemClock, runtime
-from streamdp.privacy.entropy import OperatingSystemEntropy
+from streamdp.privacy.draws import OperatingSystemEntropy
 from streamdp.types import Batch, CellQuery, Grid
 from tests.benchmarks.engines import in_turns
 from tests.benchmarks.many_jobs import COLUMNS, furnish_jobs

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 
 import duckdb
 
-from streamdp.kinds.rules.grid import RuleGrid, Threshold
+from streamdp.kinds.rules.rules import RuleGrid, Threshold
 
 ROWS = 500
 LABEL = "anomaly = 1"

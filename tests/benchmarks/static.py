@@ -15,10 +15,9 @@ import numpy as np
 
 from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES, choose_tree
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
-from streamdp.priors.families import Cauchy, HalfCauchy
 from streamdp.priors.joint import JointPrior
-from streamdp.priors.shapes import shapes_from_bounds, with_shapes
-from streamdp.privacy.entropy import OperatingSystemEntropy
+from streamdp.priors.shapes import Cauchy, HalfCauchy, shapes_from_bounds, with_shapes
+from streamdp.privacy.draws import OperatingSystemEntropy
 from streamdp.types import CellCounts, FloatArray, Grid, Prior
 from tests.benchmarks.peers import Bounds, Release, diffprivlib, gillenwater, kaplan, opendp
 from tests.benchmarks.report import Row, main

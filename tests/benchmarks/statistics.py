@@ -28,7 +28,7 @@ from streamdp.kinds.spec import BuildContext
 from streamdp.kinds.statistics.build import build
 from streamdp.kinds.statistics.kind import Statistics
 from streamdp.kinds.statistics.section import StatisticsSection
-from streamdp.privacy.entropy import OperatingSystemEntropy
+from streamdp.privacy.draws import OperatingSystemEntropy
 from streamdp.privacy.price import Price
 from streamdp.types import (
     Batch,

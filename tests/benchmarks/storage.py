@@ -21,10 +21,10 @@ from pathlib import Path
 
 from streamdp.config import load
 from streamdp.daemon.runtime import SystemClock, runtime
-from streamdp.privacy.entropy import OperatingSystemEntropy
+from streamdp.privacy.draws import OperatingSystemEntropy
 from streamdp.store.backup import backup
 from streamdp.store.database import connect_to_read
-from streamdp.store.ledger.events import Events
+from streamdp.store.ledger.chain import Events
 from streamdp.store.measurements import measurements_of
 from streamdp.store.sqlite import SqliteStore
 from streamdp.store.verified_open import verify

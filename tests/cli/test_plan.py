@@ -13,7 +13,7 @@ from streamdp.cli import cli
 from streamdp.engine.runner import TURN
 from streamdp.kinds.quantiles import accuracy as told
 from streamdp.mechanisms.quantile_tree.planning import accuracy
-from streamdp.planning import gates
+from streamdp.planning import costs
 
 HEAD = """
 store: {{path: streamdp.db}}
@@ -98,7 +98,7 @@ def test_the_end_of_a_budget_is_where_turns_put_it(simulated: list[Any]) -> None
 
 def test_a_gate_that_never_ran_has_no_tests_left() -> None:
     """Every window of its plan needs a run of its own to be in."""
-    assert gates.tests_left(None, "gate", 5) == 0
+    assert costs.tests_left(None, "gate", 5) == 0
 
 
 def test_errors_are_told_in_the_unit_of_the_column(simulated: list[Any]) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from streamdp.config.privacy import CapsSection
 from streamdp.privacy.accountants import rho_for
-from streamdp.privacy.caps_section import CapsSection
 from streamdp.privacy.filters import Limit
 
 MILLIONTH, BILLIONTH = Fraction(1, 10**6), Fraction(1, 10**9)

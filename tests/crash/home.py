@@ -24,7 +24,7 @@ from streamdp.errors import StoreError
 from streamdp.log.setup import close
 from streamdp.store.release_rows import ROWS_OF_RELEASE, whole_rows
 from streamdp.types import Batch, CellCounts, Query
-from streamdp.types.rests import LONGEST_REST
+from streamdp.types.releases import LONGEST_REST
 from tests.invariants import violations
 from tests.worlds import HandClock, ReplayedEntropy
 

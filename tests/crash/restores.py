@@ -33,7 +33,7 @@ from streamdp.sinks.columns import record
 from streamdp.store import archive
 from streamdp.store.anchor.reconcile import reconcile
 from streamdp.store.database import connect_to_read
-from streamdp.store.ledger.events import Events
+from streamdp.store.ledger.chain import Events
 from streamdp.types import Backend, Batch, Json, Query, Release
 from tests.crash.adopted import adopted
 from tests.crash.edited import EDITS, WORLDS, World

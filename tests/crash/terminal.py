@@ -14,7 +14,7 @@ from streamdp.cli import main
 from streamdp.cli.work import run
 from streamdp.daemon.runtime import SystemClock
 from streamdp.engine.release import RELEASE_ID_BITS
-from streamdp.privacy.entropy import OperatingSystemEntropy
+from streamdp.privacy.draws import OperatingSystemEntropy
 from streamdp.reports.releases import suspicion
 from streamdp.store.schema import migrations
 from streamdp.store.sqlite import SqliteStore

@@ -33,8 +33,7 @@ from streamdp.sinks.columns import record
 from streamdp.sinks.jsonl import JsonLinesSink
 from streamdp.store import archive, database, outbox, row_checksums, verified_open
 from streamdp.store.anchor import reconcile
-from streamdp.store.anchor.anchor import Anchor
-from streamdp.store.anchor.lines import Line, Spending, State
+from streamdp.store.anchor.anchor import Anchor, Line, Spending, State
 from streamdp.store.gates import GateRuns
 from streamdp.store.ledger import chain, charges, ledger
 from streamdp.store.sqlite import SqliteStore

@@ -22,12 +22,11 @@ from streamdp.errors import (
     UnreachableError,
 )
 from streamdp.store.ledger.ledger import reserve
-from streamdp.store.pauses import pause_job
-from streamdp.store.problems import problems
+from streamdp.store.problems import pause_job, problems
 from streamdp.store.reading.watch import Alert, open_alerts, tell
 from streamdp.store.verified_open import verify
 from streamdp.types import Charge, Release
-from streamdp.types.rests import LONGEST_REST
+from streamdp.types.releases import LONGEST_REST
 from tests.crash.home import CONFIG, Home
 from tests.worlds import EventLog, HandClock, ReplayedEntropy
 

@@ -15,7 +15,7 @@ import pytest
 from streamdp.config import load
 from streamdp.daemon.runtime import SystemClock, runtime
 from streamdp.errors import StoreError
-from streamdp.privacy.entropy import OperatingSystemEntropy
+from streamdp.privacy.draws import OperatingSystemEntropy
 from streamdp.store import database
 from streamdp.store.anchor.anchor import default_anchor
 from streamdp.store.anchor.check import require_agreement

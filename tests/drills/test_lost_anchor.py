@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from streamdp.planning import lost_spending
-from streamdp.store.anchor import lost
+from streamdp.store.anchor import reconcile
 from tests.drills.lost_anchor import Way, drill, drills
 
 
@@ -26,9 +26,9 @@ def test_twenty_pasts() -> None:
 @pytest.mark.parametrize(
     ("way", "module", "name", "mistake"),
     [
-        ("computed", lost, "_charge", lambda *arguments: None),
-        ("stated", lost, "_charge", lambda *arguments: None),
-        ("stated", lost, "assume_joined", lambda *arguments: None),
+        ("computed", reconcile, "_charge", lambda *arguments: None),
+        ("stated", reconcile, "_charge", lambda *arguments: None),
+        ("stated", reconcile, "assume_joined", lambda *arguments: None),
         ("computed", lost_spending, "_possible", lambda *arguments: []),
     ],
     ids=["forgets", "forgets what was said", "leaves batches out", "sees no batch"],

@@ -11,15 +11,15 @@ import pytest
 
 from streamdp.engine.gate import Gate
 from streamdp.engine.job import Job
-from streamdp.gates.question import Around
 from streamdp.gates.questions.drift import Drift
 from streamdp.gates.questions.growth import Growth
+from streamdp.gates.questions.section import Around
 from streamdp.gates.run import ThresholdingGate
 from streamdp.mechanisms.sparse_vector.thresholding import Thresholding
 from streamdp.privacy.filters import Caps
 from streamdp.sources.windows import DAY
 from streamdp.store.gates import rearm
-from streamdp.store.pauses import resume_job
+from streamdp.store.problems import resume_job
 from streamdp.store.verified_open import verify
 from streamdp.types import Batch, CellCounts, CellQuery, Charge, Entropy, Json, Past, Query
 from tests.store.kept import terms

@@ -17,10 +17,10 @@ from streamdp.privacy.filters import Caps, Limit
 from streamdp.sources.files import FileSource
 from streamdp.sources.windows import DAY, WindowSource
 from streamdp.store.ledger.ledger import set_caps
-from streamdp.store.pauses import pause_job, resume_job
+from streamdp.store.problems import pause_job, resume_job
 from streamdp.store.release_rows import ROWS_OF_RELEASE
 from streamdp.types import Batch, CellCounts, Charge, Entropy, Json, Outcome, Plan, Query
-from streamdp.types.rests import FIRST_REST, LONGEST_REST
+from streamdp.types.releases import FIRST_REST, LONGEST_REST
 from tests.worlds import (
     EPSILON_NANO,
     START,

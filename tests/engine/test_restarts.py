@@ -9,7 +9,7 @@ import pytest
 
 from streamdp.engine.job import Job
 from streamdp.privacy.filters import Caps
-from streamdp.types.rests import LONGEST_AFTER_DEATHS, rest_after_deaths
+from streamdp.types.releases import LONGEST_AFTER_DEATHS, rest_after_deaths
 from tests.worlds import EPSILON_NANO, World
 
 WIDE = Caps(99 * EPSILON_NANO, 1000 * EPSILON_NANO)

@@ -17,10 +17,9 @@ import pytest
 from streamdp import wiring
 from streamdp.config import load
 from streamdp.errors import ConfigurationError
-from streamdp.gates.question import Question
 from streamdp.gates.questions.count import Counts
 from streamdp.gates.questions.error import RuleError
-from streamdp.gates.questions.section import TESTS
+from streamdp.gates.questions.section import TESTS, Question
 from streamdp.gates.run import ThresholdingGate
 from streamdp.mechanisms.sparse_vector import above_threshold
 from streamdp.types import CellCounts, Past, Row, Statistic, SumQuery, Sums, TableCounts, TableQuery

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamdp.gates.question import Around, Question
 from streamdp.gates.questions.drift import Drift
 from streamdp.gates.questions.growth import Growth
+from streamdp.gates.questions.section import Around, Question
 from streamdp.gates.questions.threshold import Threshold
 from streamdp.gates.run import ThresholdingGate
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.mechanisms.sparse_vector.drift import Tolerance
 from streamdp.mechanisms.sparse_vector.thresholding import Chance, Terms, Thresholding
-from streamdp.privacy.entropy import OperatingSystemEntropy
+from streamdp.privacy.draws import OperatingSystemEntropy
 from streamdp.types import CellCounts, CellQuery, Grid, Json, Past
 from tests.worlds import ReplayedEntropy
 

@@ -15,7 +15,7 @@ from streamdp.config import load
 from streamdp.daemon.runtime import runtime
 from streamdp.database import Database
 from streamdp.store.database import connect_to_read
-from streamdp.store.ledger.events import Events
+from streamdp.store.ledger.chain import Events
 from streamdp.store.release_rows import ROWS_OF_RELEASE
 from streamdp.types import Json
 from tests.worlds import EventLog, HandClock, ReplayedEntropy

@@ -20,9 +20,8 @@ from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES, Choice
 from streamdp.mechanisms.quantile_tree.planning.rank_law import deviations, rank_samples
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
-from streamdp.priors.families import Cauchy, Uniform
 from streamdp.priors.joint import JointPrior
-from streamdp.priors.shapes import shapes_from_guess
+from streamdp.priors.shapes import Cauchy, Uniform, shapes_from_guess
 from streamdp.types import CellCounts, FloatArray, Grid, Row
 from tests.benchmarks import outer_quantiles
 from tests.benchmarks.calibration import Data, cell, data, kind_of

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from streamdp import wiring
-from streamdp.privacy.entropy import OperatingSystemEntropy
+from streamdp.privacy.draws import OperatingSystemEntropy
 from streamdp.types import Explains, History, Step
 from tests.kinds.cases import CASES, all_equal, configured, empty, first_batches, huge
 

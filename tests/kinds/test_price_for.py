@@ -14,9 +14,9 @@ from streamdp.kinds.statistics.kind import Statistics
 from streamdp.kinds.statistics.measures.counts import Count
 from streamdp.kinds.statistics.measures.moments import Moment, MomentOf
 from streamdp.kinds.workload.accuracy import AverageError
-from streamdp.kinds.workload.drawing.weights import PrivateWeights
-from streamdp.kinds.workload.fitting.marginals import Workload
+from streamdp.kinds.workload.fitting.distribution import Workload
 from streamdp.kinds.workload.kind import WorkloadRelease
+from streamdp.kinds.workload.weights import PrivateWeights
 from streamdp.privacy.filters import Measure
 from streamdp.privacy.price import Price
 from streamdp.types import Dimension, Grid, Row, TableCounts, TableQuery

@@ -18,10 +18,9 @@ from streamdp.kinds.grouped import Grouped
 from streamdp.kinds.quantiles.accuracy import RankError
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.learning.point_gradient import PointGradient, PrivateGradient
-from streamdp.priors.families import Cauchy
+from streamdp.priors.shapes import Cauchy
 from streamdp.privacy.events import epsilon_of
-from streamdp.store.ledger.privacy_guarantee import loss_of, parameters_over_time
-from streamdp.store.ledger.recompute import recompute
+from streamdp.store.ledger.privacy_guarantee import loss_of, parameters_over_time, recompute
 from streamdp.types import Batch, CellCounts, Grid, Plan, UnitBound
 from tests.worlds import START, ReplayedEntropy, World
 

@@ -13,7 +13,7 @@ from streamdp import wiring
 from streamdp.cli import cli
 from streamdp.config import load
 from streamdp.errors import ConfigurationError
-from streamdp.kinds.counted import Counted
+from streamdp.kinds.configured import Counted
 from streamdp.log.setup import close
 from streamdp.types import Batch, Json, Row
 

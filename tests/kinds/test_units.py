@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from streamdp.cli import cli
 from streamdp.reports.releases.told import told_rows
-from streamdp.store.columns import columns_from
+from streamdp.store.release_rows import columns_from
 from streamdp.types import Column
 from tests.crash.home import Home
 from tests.web.addresses import page_of

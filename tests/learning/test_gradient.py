@@ -7,7 +7,7 @@ import numpy as np
 from streamdp.learning.learner import Observation
 from streamdp.learning.point_gradient import PointGradient
 from streamdp.learning.surrogate import laplace
-from streamdp.priors.families import Cauchy
+from streamdp.priors.shapes import Cauchy
 from streamdp.types import FloatArray
 
 LENGTH = 2_000

@@ -15,7 +15,7 @@ from streamdp.learning.gradient import OnlineGradient
 from streamdp.learning.learner import CountedPlan, DrawnPlan
 from streamdp.learning.mixture import cuts
 from streamdp.learning.mixture.mixture import BayesianMixture
-from streamdp.priors.families import Cauchy
+from streamdp.priors.shapes import Cauchy
 from streamdp.types import CellCounts, FloatArray, Row
 from tests.learning.mixture.worlds import BATCH, DECILES, batch, errors, kind, run
 

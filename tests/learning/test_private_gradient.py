@@ -13,7 +13,7 @@ from streamdp.learning import coin_betting
 from streamdp.learning.learner import Observation
 from streamdp.learning.point_gradient import PointGradient, PrivateGradient
 from streamdp.learning.surrogate import laplace
-from streamdp.priors.families import Cauchy
+from streamdp.priors.shapes import Cauchy
 from streamdp.types import FloatArray, Json
 
 GUESS, FEATURES = (100.0, 20.0), (0.5,)

@@ -17,10 +17,9 @@ from streamdp.learning.public_fit import fit_public
 from streamdp.mechanisms.histograms import Histograms
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy, rank_error
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
-from streamdp.priors.families import Cauchy
 from streamdp.priors.joint import JointPrior
-from streamdp.priors.mixture import Mixture
 from streamdp.priors.public import PublicRows
+from streamdp.priors.shapes import Cauchy, Mixture
 from streamdp.privacy.price import Price
 from streamdp.types import Batch, CellCounts, Grid
 

@@ -12,7 +12,7 @@ import pytest
 import streamdp
 from streamdp.errors import StoreError, StreamdpError
 from streamdp.library.table import table_of, table_of_releases
-from streamdp.store.reading.read_only import PRIVATE
+from streamdp.store.database import PRIVATE
 from streamdp.types import Column, Release
 from tests.worlds import World
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from streamdp.library.ask import Ask
-from streamdp.library.threads import libraries, one_thread
+from streamdp.library.ask import Ask, libraries, one_thread
 
 ONE, TWO = ([each] * len(libraries()) for each in (1, 2))
 pytestmark = pytest.mark.skipif(not libraries(), reason="NumPy has another library than OpenBLAS")

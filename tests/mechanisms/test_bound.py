@@ -22,8 +22,8 @@ from streamdp.mechanisms.quantile_tree.planning.simulation import (
 )
 from streamdp.mechanisms.quantile_tree.points import shape_points
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
-from streamdp.priors.families import Laplace, Uniform
 from streamdp.priors.joint import JointPrior, Shapes
+from streamdp.priors.shapes import Laplace, Uniform
 from streamdp.types import CellCounts, FloatArray, Grid, IntArray
 
 GRID = Grid(Fraction(1), -8, 11)

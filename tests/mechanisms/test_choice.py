@@ -19,8 +19,8 @@ from streamdp.mechanisms.quantile_tree.planning.simulation import (
     rank_error,
 )
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
-from streamdp.priors.families import Cauchy
 from streamdp.priors.joint import JointPrior
+from streamdp.priors.shapes import Cauchy
 from streamdp.types import CellCounts, Grid
 
 F = Fraction

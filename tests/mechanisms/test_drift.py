@@ -8,8 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
-from streamdp.mechanisms.sparse_vector.drift import Tolerance, best, excess, rows
-from streamdp.mechanisms.sparse_vector.drift_chance import DriftChance, _points
+from streamdp.mechanisms.sparse_vector.drift import (
+    DriftChance,
+    Tolerance,
+    _points,
+    best,
+    excess,
+    rows,
+)
 from streamdp.mechanisms.sparse_vector.thresholding import Terms
 from streamdp.types import CellCounts
 from tests.privacy.quantiles.law import forking, law_of

@@ -11,7 +11,7 @@ from streamdp.mechanisms.quantile_tree.grains import GRAINS, Grains, Region
 from streamdp.mechanisms.quantile_tree.measure import Measure
 from streamdp.mechanisms.quantile_tree.points import MOST_POINTS, aimed_at, public_points
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
-from streamdp.priors.families import Cauchy, Laplace, Uniform
+from streamdp.priors.shapes import Cauchy, Laplace, Uniform
 from streamdp.privacy.draws import choose
 from streamdp.types import CellCounts, Grid
 

@@ -11,10 +11,14 @@ from unittest.mock import patch
 
 import pytest
 
-from streamdp.mechanisms import exponential_weights as weighing
 from streamdp.mechanisms import finite_choice
-from streamdp.mechanisms.exponential_weights import exponential_weights
-from streamdp.mechanisms.finite_choice import exponent, exponential_choice, permute_and_flip
+from streamdp.mechanisms import finite_choice as weighing
+from streamdp.mechanisms.finite_choice import (
+    exponent,
+    exponential_choice,
+    exponential_weights,
+    permute_and_flip,
+)
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from tests.privacy.ways import coin, even, law_of
 

@@ -10,8 +10,7 @@ from streamdp.mechanisms.quantile_tree.grains import GRAINS
 from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.mechanisms.quantile_tree.points import shape_points
-from streamdp.priors.families import Cauchy
-from streamdp.priors.shapes import shapes_from_guess
+from streamdp.priors.shapes import Cauchy, shapes_from_guess
 from streamdp.types import CellCounts, Grid
 
 SHAPES = shapes_from_guess(tuple(Fraction(q, 4) for q in (1, 2, 3)), 0.0, 20.0)

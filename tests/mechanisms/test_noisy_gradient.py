@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from streamdp.mechanisms import additive_noise
+from streamdp.mechanisms import noise as noise_module
 from streamdp.mechanisms.quantile_tree.noisy_gradient import UNITS, NoisyGradient, Slope, clipped
 from streamdp.types import CellCounts, FloatArray, Grid
 from tests.worlds import ReplayedEntropy
@@ -55,7 +55,7 @@ def test_no_slope_makes_an_error_that_a_batch_could_cause() -> None:
 
 def test_an_empty_batch_is_noise_alone_and_takes_as_much_chance() -> None:
     """Zero before the noise, and no request of entropy more or less."""
-    with patch.object(additive_noise, "discrete_laplace", lambda scale, entropy: 0):
+    with patch.object(noise_module, "discrete_laplace", lambda scale, entropy: 0):
         assert bought(lambda values: values + 1.0).draw(counts([]), ReplayedEntropy()) == (0, 0)
         told = bought().draw(counts([20, 30]), ReplayedEntropy())
         assert told == pytest.approx((0.2, 0.3), abs=2.0 / UNITS)

@@ -13,8 +13,8 @@ from streamdp.mechanisms.quantile_tree.measure import Measure
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.mechanisms.quantile_tree.points import aimed_at, public_points
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
-from streamdp.priors.families import Cauchy
 from streamdp.priors.joint import JointPrior
+from streamdp.priors.shapes import Cauchy
 from streamdp.types import CellCounts, Grid
 
 DECILES = tuple(Fraction(i, 10) for i in range(1, 10))

@@ -11,8 +11,8 @@ import pytest
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.mechanisms.quantile_tree.pulls import off_atoms, outside
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
-from streamdp.priors.families import Cauchy
 from streamdp.priors.joint import JointPrior
+from streamdp.priors.shapes import Cauchy
 from streamdp.types import CellCounts, FloatArray, Grid
 
 GRID = Grid(Fraction(1, 100), -(2**40), 2**40)

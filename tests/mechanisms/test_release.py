@@ -11,9 +11,8 @@ from streamdp.kinds.quantiles.accuracy import RankError
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.learning.baselines import LastRelease
 from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES
-from streamdp.priors.families import Cauchy
-from streamdp.priors.shapes import shapes_from_guess
-from streamdp.privacy.entropy import OperatingSystemEntropy
+from streamdp.priors.shapes import Cauchy, shapes_from_guess
+from streamdp.privacy.draws import OperatingSystemEntropy
 from streamdp.types import Batch, CellCounts, Grid
 
 QUARTILES = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))

@@ -11,9 +11,8 @@ from streamdp.errors import ConfigurationError
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.mechanisms.sparse_vector.above_threshold import AboveThreshold
 from streamdp.mechanisms.sparse_vector.thresholding import Chance, Terms, Thresholding
-from streamdp.privacy.coins import heads
+from streamdp.privacy.draws import continuation, heads, one_sided
 from streamdp.privacy.events import epsilon_of
-from streamdp.privacy.one_sided import continuation, one_sided
 
 F = Fraction
 SIDES = [Terms(F(1, 50)), Terms(F(1, 50), F(1, 2000)), Terms(F(1, 100), level=F(19, 20))]

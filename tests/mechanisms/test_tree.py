@@ -17,9 +17,8 @@ from streamdp.mechanisms.quantile_tree.sharpness import (
     substitution_range,
 )
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
-from streamdp.priors.families import Cauchy, Laplace, Uniform
 from streamdp.priors.joint import JointPrior
-from streamdp.priors.shapes import linear_shapes, profile, with_shapes
+from streamdp.priors.shapes import Cauchy, Laplace, Uniform, linear_shapes, profile, with_shapes
 from streamdp.privacy.events import epsilon_of, rho_of
 from streamdp.types import CellCounts, Grid
 

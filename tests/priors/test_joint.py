@@ -6,10 +6,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from streamdp.priors.families import Cauchy
 from streamdp.priors.joint import JointPrior, Shapes
 from streamdp.priors.shapes import (
     LINEAR,
+    Cauchy,
     linear_shapes,
     profile,
     shapes_from_bounds,

@@ -23,7 +23,7 @@ import numpy as np
 from streamdp.kinds.statistics.measures.protocol import Allowance
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
-from streamdp.privacy import steps as counting
+from streamdp.privacy import accountants as counting
 from streamdp.privacy.filters import Measure as MeasureOfLoss
 from streamdp.privacy.price import Price
 from streamdp.types import CellCounts, FloatArray, IntArray, Neighbours

@@ -7,7 +7,7 @@ import pytest
 
 from streamdp.mechanisms.quantile_tree import sharpness
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
-from streamdp.privacy.entropy import OperatingSystemEntropy
+from streamdp.privacy.draws import OperatingSystemEntropy
 from tests.privacy.audit import Draw, epsilon_lower_bound
 from tests.privacy.quantiles.neighbours import Records, Steps, counts_of, unit_grid
 

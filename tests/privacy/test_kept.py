@@ -25,9 +25,7 @@ from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.selection import kind as selection_module
 from streamdp.kinds.statistics.kind import Statistics
 from streamdp.mechanisms import finite_choice
-from streamdp.mechanisms.additive_noise import AdditiveNoise
-from streamdp.mechanisms.gaussian_noise import GaussianNoise
-from streamdp.mechanisms.noise import Noise, noise_of
+from streamdp.mechanisms.noise import AdditiveNoise, GaussianNoise, Noise, noise_of
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.types import Entropy, Measurement, Measures, Outcome, Plan
 from tests.kinds.cases import BODIES, CASES, GROUPS, STATISTICS, configured, first_batches

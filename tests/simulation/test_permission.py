@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from streamdp.errors import ConfigurationError
-from streamdp.simulation.permission import require_no_production_table
+from streamdp.simulation.table import require_no_production_table
 
 
 @pytest.fixture

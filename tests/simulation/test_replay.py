@@ -18,11 +18,10 @@ from streamdp.learning.baselines import Fixed
 from streamdp.learning.mixture.mixture import BayesianMixture
 from streamdp.mechanisms.histograms import Histograms
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
-from streamdp.priors.families import Cauchy
 from streamdp.priors.joint import JointPrior
+from streamdp.priors.shapes import Cauchy
 from streamdp.privacy.price import Price
-from streamdp.simulation.comparison import Comparison, Trial, chance, run
-from streamdp.simulation.replay import errors_of, replay
+from streamdp.simulation.comparison import Comparison, Trial, chance, errors_of, replay, run
 from streamdp.simulation.table import table_stream
 from streamdp.types import Grid
 from tests.worlds import MemoryBackend, ReplayedEntropy, World

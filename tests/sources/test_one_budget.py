@@ -18,7 +18,7 @@ from streamdp.files import file_at, resolve
 from streamdp.log.setup import close
 from streamdp.sources.section import SourceSection, same_data
 from streamdp.store.database import connect_to_read
-from streamdp.store.ledger import origins, source_binding
+from streamdp.store.ledger import source_binding
 from streamdp.store.problems import problems
 from streamdp.store.sqlite import SqliteStore
 
@@ -329,7 +329,7 @@ def test_origins_of_a_source_that_never_spent_are_free(tmp_path: Path) -> None:
     assert released(tmp_path) == [("of_fresh", "2024-01-01")]
     file = file_at(str(tmp_path / "in" / "a.parquet"))
     assert file is not None
-    owners = origins.belongings(connect_to_read(tmp_path / "s.db"), [file.id])
+    owners = source_binding.belongings(connect_to_read(tmp_path / "s.db"), [file.id])
     assert owners[file.id].scope == "fresh"
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from streamdp.database import Database
 from streamdp.privacy.filters import Caps, Place
-from streamdp.store import runs
-from streamdp.store.ledger.budgets import Terms
+from streamdp.store import gates
 from streamdp.store.ledger.charges import borne_by
+from streamdp.store.ledger.ledger import Terms
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Batch, Charge, Run
 
@@ -29,15 +29,15 @@ class LedgerStore(SqliteStore):
 
     def open_run(self, scope: str, job: str, charge: Charge, now: int) -> Run:
         with self.transaction():
-            return runs.open_run(self.database, scope, job, charge, now)
+            return gates.open_run(self.database, scope, job, charge, now)
 
     def join_run(self, run: Run, batch: Batch, now: int) -> None:
         with self.transaction():
-            runs.join_run(self.database, run, batch, now)
+            gates.join_run(self.database, run, batch, now)
 
     def close_run(self, run: Run, now: int) -> None:
         with self.transaction():
-            runs.close_run(self.database, run, now)
+            gates.close_run(self.database, run, now)
 
     def open_run_of(self, job: str) -> Run | None:
-        return runs.open_run_of(self.database, job)
+        return gates.open_run_of(self.database, job)

@@ -15,17 +15,18 @@ from streamdp.database import Database
 from streamdp.errors import BudgetExhaustedError, IntegrityError, LockedError, StoreError
 from streamdp.privacy.filters import Caps
 from streamdp.store import archive, database
-from streamdp.store.anchor.anchor import Anchor, default_anchor
-from streamdp.store.anchor.lines import (
+from streamdp.store.anchor.anchor import (
+    Anchor,
     NewerAnchorError,
     Spending,
     State,
+    default_anchor,
     newest_target,
     read,
     scan,
     sealed,
 )
-from streamdp.store.anchor.lost import require_lost
+from streamdp.store.anchor.reconcile import require_lost
 from streamdp.store.ledger import chain
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Batch, Charge
@@ -298,7 +299,7 @@ def dying_at_commit(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             raise Killed
 
     with monkeypatch.context() as patch, pytest.raises(Killed):  # noqa: PT012
-        for module in ("session", "verified_open"):
+        for module in ("sqlite", "verified_open"):
             patch.setattr(f"streamdp.store.{module}.transaction", cut)
         yield
 

@@ -15,14 +15,12 @@ from streamdp.privacy.events import approximate, charge_of, pure, zero_concentra
 from streamdp.privacy.filters import Caps, Item, Limit
 from streamdp.store.anchor.anchor import Anchor, default_anchor
 from streamdp.store.anchor.check import require_agreement
-from streamdp.store.anchor.lost import Bound, adopt
-from streamdp.store.anchor.reconcile import reconcile
+from streamdp.store.anchor.reconcile import Bound, adopt, reconcile
 from streamdp.store.database import connect_to_read
 from streamdp.store.ledger import chain, ledger
 from streamdp.store.ledger.cap_usage import held_by, rooms
 from streamdp.store.ledger.charges import CHARGES
-from streamdp.store.ledger.privacy_guarantee import loss_of
-from streamdp.store.ledger.recompute import recompute
+from streamdp.store.ledger.privacy_guarantee import loss_of, recompute
 from streamdp.store.verified_open import verify
 from streamdp.types import Batch, Charge
 from tests.store.kept import LedgerStore, terms

@@ -12,8 +12,8 @@ import pytest
 from streamdp.errors import IntegrityError
 from streamdp.privacy.filters import Caps
 from streamdp.store.ledger import chain
-from streamdp.store.ledger.events import Events
-from streamdp.store.ledger.recompute import recompute
+from streamdp.store.ledger.chain import Events
+from streamdp.store.ledger.privacy_guarantee import recompute
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Batch, Charge, Json
 from tests.store.kept import terms

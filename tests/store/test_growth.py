@@ -10,9 +10,8 @@ from streamdp.errors import IntegrityError
 from streamdp.privacy.filters import Caps, Limit
 from streamdp.reports.state import next_run
 from streamdp.reports.state.holds import holds
-from streamdp.store.anchor.anchor import default_anchor
+from streamdp.store.anchor.anchor import default_anchor, newest_target
 from streamdp.store.anchor.check import state_of
-from streamdp.store.anchor.lines import newest_target
 from streamdp.store.ledger import chain
 from streamdp.store.reading.reports import measure_of_job
 from streamdp.store.sqlite import SqliteStore

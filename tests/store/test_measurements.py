@@ -15,10 +15,9 @@ from streamdp.errors import IntegrityError
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.sources.windows import DAY
 from streamdp.store.backup import backup, put_back
-from streamdp.store.database import require_sound
+from streamdp.store.database import require_sound, restrict
 from streamdp.store.measurements import measured_in_turn, select_measurements
-from streamdp.store.reading.read_only import restrict
-from streamdp.store.schema.schema import open_to_read
+from streamdp.store.schema.migrations import open_to_read
 from streamdp.store.sqlite import SqliteStore
 from streamdp.store.verified_open import verify
 from streamdp.types import MeasuredRelease, Measurement, MeasurementTerms, NoiseLaw, ReleaseKind

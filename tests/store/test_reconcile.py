@@ -14,12 +14,10 @@ import pytest
 from streamdp.errors import ConfigurationError, IntegrityError, StoreError
 from streamdp.privacy.filters import Caps
 from streamdp.sources.windows import DAY, WindowSource
-from streamdp.store import runs
-from streamdp.store.anchor.anchor import Anchor, default_anchor
+from streamdp.store import gates
+from streamdp.store.anchor.anchor import Anchor, Line, default_anchor
 from streamdp.store.anchor.check import require_agreement
-from streamdp.store.anchor.lines import Line
-from streamdp.store.anchor.lost import Bound, adopt
-from streamdp.store.anchor.reconcile import reconcile
+from streamdp.store.anchor.reconcile import Bound, adopt, reconcile
 from streamdp.store.backup import backup, put_back
 from streamdp.store.database import connect_to_read
 from streamdp.store.ledger import ledger
@@ -166,10 +164,10 @@ def test_runs_are_reconciled_on_the_safe_side(world: World) -> None:
     """A lost run is charged once, and again for each batch that had joined it."""
     world.open()
     with world.store.transaction():
-        run = runs.open_run(world.store.database, "s", "gate", Charge({"type": "x"}, 7, 1), 0)
+        run = gates.open_run(world.store.database, "s", "gate", Charge({"type": "x"}, 7, 1), 0)
     for key in ("2023-11-15", "2023-11-16"):
         with world.store.transaction():
-            runs.join_run(world.store.database, run, Batch("s", key), 0)
+            gates.join_run(world.store.database, run, Batch("s", key), 0)
     world.store.close()
     agrees(world)
     restore(world.path, "early")

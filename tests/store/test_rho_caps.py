@@ -21,8 +21,7 @@ from streamdp.store.anchor.check import require_agreement
 from streamdp.store.anchor.reconcile import reconcile
 from streamdp.store.database import connect_to_read, transaction
 from streamdp.store.ledger import chain, ledger
-from streamdp.store.ledger.privacy_guarantee import loss_of
-from streamdp.store.ledger.recompute import recompute
+from streamdp.store.ledger.privacy_guarantee import loss_of, recompute
 from streamdp.store.reading.reports import job_report, scope_reports
 from streamdp.store.sqlite import SqliteStore
 from streamdp.store.verified_open import verify

@@ -14,7 +14,7 @@ import pytest
 from streamdp.errors import IntegrityError
 from streamdp.store import archive, row_checksums
 from streamdp.store.database import connect, truncate_log
-from streamdp.store.pauses import pause_job
+from streamdp.store.problems import pause_job
 from streamdp.store.row_checksums import SEALED, SEALED_SINCE
 from streamdp.store.schema.migrations import STEPS, VERSIONS, migrate
 from streamdp.store.sqlite import SqliteStore

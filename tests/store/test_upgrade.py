@@ -16,9 +16,8 @@ import pytest
 
 from streamdp.errors import IntegrityError, StoreError
 from streamdp.store import archive
-from streamdp.store.anchor.anchor import Anchor, default_anchor
+from streamdp.store.anchor.anchor import Anchor, Spending, default_anchor
 from streamdp.store.anchor.check import require_agreement
-from streamdp.store.anchor.lines import Spending
 from streamdp.store.anchor.reconcile import reconcile
 from streamdp.store.backup import put_back
 from streamdp.store.database import connect_to_read, require_sound

@@ -22,7 +22,7 @@ from streamdp.store.database import connect_to_read
 from streamdp.store.reading.browse import spending
 from streamdp.store.reading.reports import scope_reports
 from streamdp.types import Column, Row
-from streamdp.types.columns import HARDLY_ANY
+from streamdp.types.releases import HARDLY_ANY
 from streamdp.web.tables import BELOW, Cell, Order, columns, crossed, newest, places
 from tests.web.test_reports import release
 

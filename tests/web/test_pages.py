@@ -26,9 +26,8 @@ from streamdp.reports.guarantee.outlook import in_words
 from streamdp.reports.guarantee.plain import NOT_PROMISED, in_plain_words
 from streamdp.reports.releases.changes import PeriodRow
 from streamdp.store.archive import select_releases
-from streamdp.store.database import connect
+from streamdp.store.database import PRIVATE, connect
 from streamdp.store.reading.browse import Stretch, newest_releases, sampled_releases
-from streamdp.store.reading.read_only import PRIVATE
 from streamdp.store.schema.migrations import migrate
 from streamdp.text import printable
 from streamdp.types import Row

@@ -41,7 +41,7 @@ import numpy.typing as npt
 from streamdp.backends.sql.words import quoted
 from streamdp.errors import SourceError
 from streamdp.types import File, IntArray
-from streamdp.types.text_fields import has_time_of_day
+from streamdp.types.forms import has_time_of_day
 
 if TYPE_CHECKING:
     import duckdb

@@ -37,7 +37,7 @@ from streamdp.types import (
     Term,
     UnitQuery,
 )
-from streamdp.types.tables import MOST_CODES
+from streamdp.types.questions import MOST_CODES
 
 FARTHEST = 2**31
 """Cuts beyond are compared as doubles."""

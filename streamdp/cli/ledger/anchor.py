@@ -75,7 +75,7 @@ def verify(config_path: Path, as_json: bool) -> None:
     Reads alone, beside a running daemon. Exits with 6 if something was altered.
     """
     from streamdp.reports.guarantee.verification import examined
-    from streamdp.store.schema.schema import open_current
+    from streamdp.store.schema.migrations import open_current
 
     path, anchor = load_configuration(config_path).store.paths()
     rows = [
@@ -131,12 +131,11 @@ def adopt(
     from streamdp.cli.output import print_rows
     from streamdp.daemon.lock import store_lock
     from streamdp.planning import lost_spending
-    from streamdp.store.anchor.lost import adopt as adopt_anchor
-    from streamdp.store.anchor.lost import require_lost
+    from streamdp.store.anchor.reconcile import adopt as adopt_anchor
+    from streamdp.store.anchor.reconcile import require_lost
     from streamdp.store.clock_guard import written_at
     from streamdp.store.database import connect
-    from streamdp.store.schema.migrations import migrate
-    from streamdp.store.schema.schema import open_to_read
+    from streamdp.store.schema.migrations import migrate, open_to_read
 
     configuration, now = load_configuration(config_path), int(time.time())
     path, where = configuration.store.paths()

@@ -57,7 +57,7 @@ def budget(
     from streamdp.reports.guarantee.outlook import what_if
     from streamdp.store.anchor.check import require_same_end
     from streamdp.store.reading.browse import ledger_page
-    from streamdp.store.schema.schema import open_to_read
+    from streamdp.store.schema.migrations import open_to_read
 
     configuration = load_configuration(config_path)
     store, anchor = configuration.store.paths()
@@ -117,7 +117,7 @@ def _recompute(database: Database, form: Form) -> None:
 
     A ledger that booked more rho than is proven by now is in order.
     """
-    from streamdp.store.ledger.recompute import recompute
+    from streamdp.store.ledger.privacy_guarantee import recompute
 
     charges = list(recompute(database))
     found = [charge for charge in charges if charge.differs]

@@ -11,9 +11,9 @@ import click
 
 from streamdp.cli.options import config_option, load_configuration
 from streamdp.cli.output import print_rows
-from streamdp.planning.names import require_name
 from streamdp.privacy.amounts import NANO, exact, number_text
 from streamdp.privacy.filters import LARGEST_CAP, Caps
+from streamdp.text import require_name
 from streamdp.types import Json
 
 

@@ -15,7 +15,7 @@ from streamdp.cli.options import (
     reason_option,
     require_job,
 )
-from streamdp.planning.names import require_name
+from streamdp.text import require_name
 from streamdp.types import Json
 
 if TYPE_CHECKING:

@@ -40,7 +40,7 @@ def statement(job: str | None, delta: str | None, config_path: Path, as_json: bo
     """
     from streamdp.reports.guarantee import statement as reports
     from streamdp.store.anchor.check import require_same_end
-    from streamdp.store.schema.schema import open_to_read
+    from streamdp.store.schema.migrations import open_to_read
 
     configuration = load_configuration(config_path)
     if job is not None:

@@ -48,7 +48,7 @@ def learned(
     """
     from streamdp import wiring
     from streamdp.reports.releases.learned import learned as read
-    from streamdp.store.schema.schema import open_to_read
+    from streamdp.store.schema.migrations import open_to_read
 
     configuration = load_configuration(config_path)
     require_job(configuration, job)

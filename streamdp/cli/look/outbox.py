@@ -25,7 +25,7 @@ def outbox(retry: str | None, retry_all: bool, config_path: Path, as_json: bool)
     give up after their number of attempts; then it is a dead letter, until --retry.
     """
     from streamdp.store.reading.reports import owed_rows
-    from streamdp.store.schema.schema import open_to_read
+    from streamdp.store.schema.migrations import open_to_read
 
     path = load_configuration(config_path).store.path
     database = open_to_read(path)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from streamdp.config import Configuration
     from streamdp.database import Database
-    from streamdp.store.reading.gate_reports import Standing
+    from streamdp.store.reading.reports import Standing
     from streamdp.types import Column, Json, Release, Row
 
 
@@ -74,8 +74,8 @@ def releases(
     """
     from streamdp.reports.releases.columns import columns_of
     from streamdp.store.archive import select_releases
-    from streamdp.store.reading.gate_reports import standing
-    from streamdp.store.schema.schema import open_to_read
+    from streamdp.store.reading.reports import standing
+    from streamdp.store.schema.migrations import open_to_read
 
     configuration = load_configuration(config_path)
     if job is not None:
@@ -169,9 +169,9 @@ def show(job: str, batch: str, config_path: Path, as_json: bool) -> None:
     from streamdp.sinks.columns import record
     from streamdp.store.ledger.privacy_guarantee import claim_of
     from streamdp.store.measurements import measurements_of
-    from streamdp.store.reading.gate_reports import standing_for
     from streamdp.store.reading.places import moment_of_key
-    from streamdp.store.schema.schema import open_to_read
+    from streamdp.store.reading.reports import standing_for
+    from streamdp.store.schema.migrations import open_to_read
 
     configuration = load_configuration(config_path)
     require_job(configuration, job)

@@ -88,7 +88,7 @@ def _why_unfit(store: Path, probe: str) -> str:
     import time
 
     from streamdp.reports.state.status import is_alive, why_not_ready
-    from streamdp.store.schema.schema import open_to_read
+    from streamdp.store.schema.migrations import open_to_read
 
     now = int(time.time())
     if probe == "ready":
@@ -110,7 +110,7 @@ def _show(configuration: Configuration, *, as_json: bool) -> int:
         job_status,
         signs_of_life,
     )
-    from streamdp.store.schema.schema import is_upgrade_pending, open_to_read
+    from streamdp.store.schema.migrations import is_upgrade_pending, open_to_read
 
     database = open_to_read(configuration.store.path)
     (pulse, beat), now = signs_of_life(database, configuration.store.path), int(time.time())

@@ -239,7 +239,7 @@ def _source(configuration: Configuration, job: Job) -> str:
 def _require_files(configuration: Configuration, name: str) -> None:
     """Refuse a source that had batches and has no file any more."""
     from streamdp.planning.changes import require_files
-    from streamdp.store.schema.schema import open_to_read
+    from streamdp.store.schema.migrations import open_to_read
 
     if configuration.store.path.exists():
         with closing(open_to_read(configuration.store.path)) as database:

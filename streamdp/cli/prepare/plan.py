@@ -14,22 +14,22 @@ import click
 from streamdp.cli.options import config_option, json_option, load_configuration
 from streamdp.cli.output import Amount, Form, print_rows
 from streamdp.errors import BudgetExhaustedError
-from streamdp.planning.accuracy import Simulations
-from streamdp.planning.bounds import bounds_of, rows_of_bounds
-from streamdp.planning.caps import (
+from streamdp.planning.accuracy import Simulations, bounds_of, rows_of_bounds
+from streamdp.planning.changes import changes
+from streamdp.planning.costs import (
     Listing,
+    Prices,
     Refused,
+    Waiting,
     copy_with_caps,
+    gate_row,
     listing,
     open_tests,
     refusals,
+    waiting_until,
 )
-from streamdp.planning.changes import changes
-from streamdp.planning.gates import gate_row
-from streamdp.planning.names import require_name
-from streamdp.planning.prices import Prices
-from streamdp.planning.waiting import Waiting, waiting_until
 from streamdp.privacy.amounts import atto_up
+from streamdp.text import require_name
 
 DAY = 86_400
 
@@ -201,7 +201,7 @@ def _lasts(configuration: Configuration, copy: Database, scope: str, until: int)
 
 
 def _store(configuration: Configuration) -> Database | None:
-    from streamdp.store.schema.schema import open_to_read
+    from streamdp.store.schema.migrations import open_to_read
 
     path = configuration.store.path
     return open_to_read(path) if path.exists() else None

@@ -9,7 +9,7 @@ import click
 
 from streamdp.cli.options import config_option, json_option, load_configuration
 from streamdp.cli.output import print_rows
-from streamdp.planning.names import require_name
+from streamdp.text import require_name
 
 
 @click.command()

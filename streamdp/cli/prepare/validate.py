@@ -64,7 +64,7 @@ def _compare(configuration: Configuration) -> None:
     """Refuse sources that the store knows as other data, as `run` would; nothing is written."""
     from streamdp import wiring
     from streamdp.errors import IntegrityError, StoreError
-    from streamdp.store.schema.schema import open_to_read
+    from streamdp.store.schema.migrations import open_to_read
 
     if configuration.store.path.exists():
         try:

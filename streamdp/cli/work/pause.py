@@ -9,8 +9,8 @@ import click
 
 from streamdp.cli.options import config_option, job_argument, load_configuration
 from streamdp.errors import StreamdpError
-from streamdp.planning.names import require_name
 from streamdp.privacy.amounts import epsilon_text, nano_up
+from streamdp.text import require_name
 
 
 @click.command()
@@ -34,7 +34,7 @@ def _set(config_path: Path, job: str, *, paused: bool) -> None:
     import time
 
     from streamdp.store.database import connect
-    from streamdp.store.pauses import pause_job, resume_job
+    from streamdp.store.problems import pause_job, resume_job
     from streamdp.store.schema.migrations import migrate
     from streamdp.store.verified_open import require_store
 

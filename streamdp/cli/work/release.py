@@ -53,8 +53,8 @@ def _say_why_not(configuration: Configuration, job: str, batch: str) -> None:
         StreamdpError: There is no such batch.
     """
     from streamdp.store.archive import find_release
-    from streamdp.store.reading.gate_reports import standing_for
-    from streamdp.store.schema.schema import open_to_read
+    from streamdp.store.reading.reports import standing_for
+    from streamdp.store.schema.migrations import open_to_read
 
     database = open_to_read(configuration.store.path)
     stands = standing_for(database, job, batch, int(time.time()))
@@ -139,7 +139,7 @@ def _split(
 ) -> tuple[list[Batch], list[Batch]]:
     """Windows that were released, and windows that were not."""
     from streamdp.store.archive import released_batches
-    from streamdp.store.schema.schema import open_to_read
+    from streamdp.store.schema.migrations import open_to_read
     from streamdp.types import due_together
 
     name = configuration.releases[job].source

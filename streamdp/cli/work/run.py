@@ -15,7 +15,7 @@ import click
 from streamdp.cli.options import config_option, load_configuration
 from streamdp.cli.streams import print_error
 from streamdp.errors import StreamdpError
-from streamdp.planning.names import require_name
+from streamdp.text import require_name
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
@@ -45,7 +45,7 @@ def one_round(
         StreamdpError: The store is another's, damaged, or cannot be used.
     """
     from streamdp.daemon.runtime import SystemClock, runtime
-    from streamdp.privacy.entropy import OperatingSystemEntropy
+    from streamdp.privacy.draws import OperatingSystemEntropy
     from streamdp.reports.state.next_run import clock_errors
 
     log = configuration.log.start(console=False)
@@ -257,7 +257,7 @@ def run(
     from streamdp.cli.look.web import beside
     from streamdp.daemon.daemon import Daemon
     from streamdp.daemon.runtime import SystemClock
-    from streamdp.privacy.entropy import OperatingSystemEntropy
+    from streamdp.privacy.draws import OperatingSystemEntropy
 
     def log(configuration: Configuration) -> Log:
         return configuration.log.start(console=True)

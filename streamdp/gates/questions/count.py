@@ -9,10 +9,11 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from streamdp.gates.question import Around, Question
 from streamdp.gates.questions.section import (
+    Around,
     Asks,
     Found,
+    Question,
     Tables,
     Tested,
     TestedRelease,

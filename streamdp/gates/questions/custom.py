@@ -9,8 +9,7 @@ from typing import Any, Literal
 from pydantic import Field, field_validator
 
 from streamdp.errors import ConfigurationError
-from streamdp.gates.question import Question
-from streamdp.gates.questions.section import Tested, TestSection
+from streamdp.gates.questions.section import Question, Tested, TestSection
 from streamdp.sections.values import Rational
 
 ENTRY_POINTS = "streamdp.tests"

@@ -9,18 +9,19 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from streamdp.gates.question import Around, Question, Test
 from streamdp.gates.questions.section import (
+    Around,
     Found,
+    Question,
     Tables,
+    Test,
     Tested,
     TestedRelease,
     TestSection,
     quantiles_of,
 )
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
-from streamdp.mechanisms.sparse_vector.drift import Tolerance, excess, rows
-from streamdp.mechanisms.sparse_vector.drift_chance import DriftChance
+from streamdp.mechanisms.sparse_vector.drift import DriftChance, Tolerance, excess, rows
 from streamdp.sections.values import PositiveRational, Rational
 from streamdp.types import CellCounts, Grid, Json, Past, Row
 

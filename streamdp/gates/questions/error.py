@@ -9,10 +9,10 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from streamdp.gates.question import Question
 from streamdp.gates.questions.section import (
     Asks,
     Found,
+    Question,
     Rules,
     Tables,
     Tested,

@@ -8,9 +8,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from streamdp.gates.question import Question
 from streamdp.gates.questions.section import (
     Asks,
+    Question,
     Rules,
     Tested,
     TestSection,

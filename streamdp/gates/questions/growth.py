@@ -10,10 +10,10 @@ from typing import Any, Literal, assert_never
 
 from pydantic import Field, field_validator, model_validator
 
-from streamdp.gates.question import Question
 from streamdp.gates.questions.section import (
     Asks,
     Found,
+    Question,
     Scored,
     Tables,
     Tested,

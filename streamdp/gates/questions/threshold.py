@@ -8,8 +8,8 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from streamdp.gates.question import Question
 from streamdp.gates.questions.section import (
+    Question,
     Tested,
     TestSection,
 )

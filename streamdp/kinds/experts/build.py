@@ -14,7 +14,7 @@ from streamdp.kinds.experts.section import (
     RuleExperts,
     quoted_forecast,
 )
-from streamdp.kinds.rules.errors import RuleErrors
+from streamdp.kinds.rules.rules import RuleErrors
 from streamdp.kinds.spec import BuildContext
 from streamdp.sections.dialects import Dialect
 from streamdp.sections.expressions import expression

@@ -17,8 +17,8 @@ from streamdp.kinds.experts.learner import OnlineLearner
 from streamdp.kinds.experts.losses import LEVEL_SHARE, Actions, Rules, sensitivity
 from streamdp.kinds.experts.measurements import CHANCE_BITS, drawn_of, measured
 from streamdp.kinds.experts.regret import Followed, RegretBound
-from streamdp.mechanisms.additive_noise import AdditiveNoise
-from streamdp.privacy.discrete_laplace import discrete_laplace_variance
+from streamdp.mechanisms.noise import AdditiveNoise
+from streamdp.privacy.draws import discrete_laplace_variance
 from streamdp.privacy.events import pure, sequence
 from streamdp.types import (
     Batch,

@@ -22,9 +22,7 @@ from functools import cached_property
 
 import numpy as np
 
-from streamdp.kinds.rules.errors import label_dimension
-from streamdp.kinds.rules.grid import RuleGrid
-from streamdp.kinds.rules.halfspaces import Halfspaces
+from streamdp.kinds.rules.rules import Halfspaces, RuleGrid, label_dimension
 from streamdp.types import (
     Column,
     FloatArray,

@@ -24,7 +24,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from streamdp.privacy.discrete_laplace import discrete_laplace_variance
+from streamdp.privacy.draws import discrete_laplace_variance
 from streamdp.types import FloatArray, IntArray, Json
 
 GRID = 12

@@ -7,8 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
-from streamdp.kinds.rules.grid import RuleGrid
-from streamdp.kinds.rules.halfspaces import Halfspaces
+from streamdp.kinds.rules.rules import Halfspaces, RuleGrid
 from streamdp.kinds.rules.section import HalfspaceSection, Rules
 from streamdp.kinds.section import FACTS, ReleaseSection
 from streamdp.sections.dialects import Dialect

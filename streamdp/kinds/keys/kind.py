@@ -12,10 +12,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from streamdp.kinds.keys.texts import publishable
+from streamdp.kinds.keys.section import publishable
 from streamdp.kinds.statistics.measures.counts import counted
 from streamdp.kinds.statistics.measures.protocol import LEVEL
-from streamdp.mechanisms.key_selection.selection import Selection, selection_at
+from streamdp.mechanisms.key_selection import Selection, selection_at
 from streamdp.mechanisms.noise import Noise, law_of, noise_of
 from streamdp.privacy.events import sequence
 from streamdp.privacy.price import Price

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from streamdp.kinds.charging import least_price
 from streamdp.kinds.keys.section import KeysSection
-from streamdp.kinds.least_price import least_price
 from streamdp.kinds.section import CheckContext, GroupsFrom, Problem
 from streamdp.kinds.spec import BuildContext, KindSpec
 from streamdp.kinds.statistics.measures.protocol import LEVEL
-from streamdp.mechanisms.key_selection.selection import selection_at
+from streamdp.mechanisms.key_selection import selection_at
 from streamdp.sections.expressions import expression
 from streamdp.types import Key, Row
 

@@ -79,8 +79,8 @@ def robust_prior(section: QuantilesSection, public: PublicRows | None) -> Prior:
     configured = _configured_prior(section)
     if public is None or section.prior.public is None or not section.prior.public.tabulate:
         return configured
-    from streamdp.priors.mixture import Mixture
     from streamdp.priors.public import tabulated
+    from streamdp.priors.shapes import Mixture
 
     shares = (TABULATED_WEIGHT, 1.0 - TABULATED_WEIGHT)
     return Mixture(shares, (tabulated(public), configured))
@@ -89,7 +89,7 @@ def robust_prior(section: QuantilesSection, public: PublicRows | None) -> Prior:
 def _configured_prior(section: QuantilesSection) -> Prior:
     match section.prior.robust:
         case MixtureOf(mixture=members):
-            from streamdp.priors.mixture import Mixture
+            from streamdp.priors.shapes import Mixture
 
             weights = tuple(member.weight for member in members)
             return Mixture(weights, tuple(_family(member) for member in members))
@@ -113,17 +113,17 @@ def _named(section: QuantilesSection, name: FamilyName) -> Family:
 
 
 def _family(section: Family) -> Prior:
-    from streamdp.priors import families
+    from streamdp.priors import shapes
 
     location, scale = float(section.location or 0), float(section.scale or 1)
     match section.family:
         case "uniform":
-            return families.Uniform(float(section.lower or 0), float(section.upper or 0))
+            return shapes.Uniform(float(section.lower or 0), float(section.upper or 0))
         case "cauchy":
-            return families.Cauchy(location, scale)
+            return shapes.Cauchy(location, scale)
         case "half-cauchy":
-            return families.HalfCauchy(location, scale)
+            return shapes.HalfCauchy(location, scale)
         case "laplace":
-            return families.Laplace(location, scale)
+            return shapes.Laplace(location, scale)
         case _:
             assert_never(section.family)

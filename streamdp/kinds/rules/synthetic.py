@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from streamdp.kinds.rules.grid import RuleGrid
-from streamdp.kinds.rules.halfspaces import Halfspaces
+from streamdp.kinds.rules.rules import Halfspaces, RuleGrid
 from streamdp.types import Batch, IntArray, Sums, TableCounts
 
 NAMES = ("steady", "change")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamdp.kinds.rules.errors import RuleErrors
-from streamdp.kinds.rules.parse import conditions
+from streamdp.kinds.rules.rules import RuleErrors
+from streamdp.kinds.rules.section import conditions
 from streamdp.kinds.selection.candidates import BestScore, Candidates, Conditions, ThresholdRules
 from streamdp.kinds.selection.scores import Score, Total
 from streamdp.kinds.selection.section import ErrorsScore, Listed, SelectionSection

@@ -8,8 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from streamdp.kinds.rules.errors import label_dimension
-from streamdp.kinds.rules.grid import RuleGrid
+from streamdp.kinds.rules.rules import RuleGrid, label_dimension
 from streamdp.kinds.selection.scores import (
     Score,
     label_of,

@@ -16,8 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from streamdp.kinds.rules.parse import names_of
-from streamdp.kinds.rules.section import MOST_CONDITIONS, Rules, refuse_column
+from streamdp.kinds.rules.section import MOST_CONDITIONS, Rules, names_of, refuse_column
 from streamdp.kinds.section import FACTS, ReleaseSection
 from streamdp.kinds.selection import scores
 from streamdp.sections.dialects import Dialect

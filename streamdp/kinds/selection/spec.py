@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from streamdp.kinds.rules.parse import conditions
-from streamdp.kinds.rules.section import MOST_CONDITIONS, Rules
+from streamdp.kinds.rules.section import MOST_CONDITIONS, Rules, conditions
 from streamdp.kinds.section import CheckContext, Problem
 from streamdp.kinds.selection.build import build, rules, scored
 from streamdp.kinds.selection.sample_size import Generalization

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from streamdp.kinds.least_price import least_price
+from streamdp.kinds.charging import least_price
 from streamdp.kinds.statistics.measures.moments import MomentOf
 from streamdp.kinds.statistics.measures.protocol import Allowance, Measure
 from streamdp.privacy.price import Price

@@ -15,11 +15,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from streamdp.kinds.least_price import least_price
-from streamdp.kinds.workload.drawing.weights import PrivateWeights
+from streamdp.kinds.charging import least_price
 from streamdp.kinds.workload.fitting.distribution import MOST_CELLS
 from streamdp.kinds.workload.fitting.hypotheses import Memory
 from streamdp.kinds.workload.kind import WorkloadRelease
+from streamdp.kinds.workload.weights import PrivateWeights
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.privacy.filters import Measure
 from streamdp.privacy.price import Price

@@ -7,12 +7,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from streamdp.kinds.axes import labels
-from streamdp.kinds.workload.drawing.weights import Drawn
-from streamdp.kinds.workload.fitting.distribution import Distribution
+from streamdp.kinds.workload.fitting.distribution import Distribution, Item, Measurement, Workload
 from streamdp.kinds.workload.fitting.hypotheses import UNIFORM
-from streamdp.kinds.workload.fitting.marginals import Item, Workload
-from streamdp.kinds.workload.fitting.refit import Measurement
 from streamdp.kinds.workload.fitting.spread import WIDTH
+from streamdp.kinds.workload.weights import Drawn
 from streamdp.privacy.draws import uniform_below
 from streamdp.types import HARDLY_ANY, Column, Dimension, Entropy, FloatArray, Row
 

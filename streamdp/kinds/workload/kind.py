@@ -1,10 +1,14 @@
-"""Release kind `workload`: consistent answers to many counting queries over public axes."""
+"""Release kind `workload`: consistent answers to many counting queries over public axes.
+
+Lessons follow from learned states alone; measurements, the noisy counts of the cells of each
+measured item, from what was drawn and from public facts alone.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -14,11 +18,11 @@ from streamdp import types
 from streamdp.kinds.axes import labels
 from streamdp.kinds.workload import answers
 from streamdp.kinds.workload.answers import RECORD
-from streamdp.kinds.workload.drawing.design import Design
-from streamdp.kinds.workload.drawing.weights import Drawn, PrivateWeights
-from streamdp.kinds.workload.fitting.hypotheses import Memory
-from streamdp.kinds.workload.fitting.state import from_json, to_json
-from streamdp.kinds.workload.measurements import measured, replayed
+from streamdp.kinds.workload.design import Design, fitted_variance
+from streamdp.kinds.workload.fitting import distribution
+from streamdp.kinds.workload.fitting.hypotheses import BIAS, Memory, from_json, to_json
+from streamdp.kinds.workload.weights import Drawn, PrivateWeights
+from streamdp.mechanisms.noise import law_of, noise_of
 from streamdp.types import (
     Batch,
     Column,
@@ -28,6 +32,8 @@ from streamdp.types import (
     IntArray,
     Json,
     Lesson,
+    Measurement,
+    MeasurementTerms,
     Outcome,
     Plan,
     Row,
@@ -156,8 +162,6 @@ class WorkloadRelease:
 
     def lessons(self, history: History) -> Sequence[Lesson]:
         """Return what past releases taught, from releases and learned states alone."""
-        from streamdp.kinds.workload.lessons import lessons
-
         return tuple(lessons(self, history))
 
     def publish(self, state: Json, outcome: Outcome) -> Outcome:
@@ -205,3 +209,93 @@ class WorkloadRelease:
 def _clock(axis: Dimension) -> list[str]:
     """What tells parts of times from each other, and those of one zone from those of another."""
     return [] if axis.clock is None else [axis.clock.part, axis.clock.zone]
+
+
+MEANINGS = (
+    ("uniform", "nothing repeats: all cells of an axis are alike"),
+    ("slow", "the running average of past releases"),
+    ("last", "the release before"),
+)
+
+
+def lessons(kind: WorkloadRelease, history: History) -> Iterator[Lesson]:
+    """Return what past releases taught a workload."""
+    memory = from_json(history.state, kind.mechanism.workload)
+    if not kind.learns or not memory.releases:
+        return
+    ahead = [each + bias for each, bias in zip(memory.evidence, BIAS.tolist(), strict=True)]
+    leading = memory.leading()
+    yield Lesson(
+        "What the next batch is taken to be like",
+        "Each noisy count that is released is a test of all three. Evidence is in nats behind the"
+        " best, with a head start of the running average. The leader is what answers start from;"
+        " the first counts of a batch may overrule it.",
+        tuple(
+            {
+                "hypothesis": name,
+                "evidence": round(nats - max(ahead), 3),
+                "leads": "yes" if place == leading else "",
+                "meaning": meaning,
+            }
+            for place, ((name, meaning), nats) in enumerate(zip(MEANINGS, ahead, strict=True))
+        ),
+    )
+    shares = memory.concentration.of_items(kind.mechanism.workload).tolist()
+    yield Lesson(
+        "How concentrated the items are",
+        "0 where the records of an item are spread evenly, more where few cells hold most: what is"
+        " concentrated is measured first.",
+        tuple(
+            {"item": name, "concentration": float(f"{share:.4g}")}
+            for name, share in zip(kind.names, shares, strict=True)
+        ),
+    )
+    yield Lesson(
+        "How many records the next batch is expected to have",
+        "The running average of the totals that releases showed.",
+        ({"records": round(memory.total, 1), "releases": memory.releases},),
+    )
+
+
+def measured(kind: WorkloadRelease, drawn: Drawn) -> Iterator[Measurement]:
+    """The counts of each item that was measured; one may be measured twice."""
+    mechanism = kind.mechanism
+    for number, each in enumerate(drawn.measured):
+        assert each.noise is not None, "what is drawn has noise"  # noqa: S101
+        law = law_of(each.noise)
+        terms = MeasurementTerms(
+            "table",
+            _question(kind, each.place),
+            part=kind.names[each.place],
+            stage=number,
+            noise=law,
+            share=law.amount / mechanism.amount,
+            relation=mechanism.relation,
+        )
+        yield Measurement(terms, numbers=tuple(map(int, each.values.tolist())))
+
+
+def replayed(kind: WorkloadRelease, state: Json, measurements: Sequence[Measurement]) -> Json:
+    """The state after a release, from items that are still there; None if none is."""
+    workload = kind.mechanism.workload
+    found = []
+    for each in measurements:
+        place = kind.names.index(each.terms.part) if each.terms.part in kind.names else None
+        if place is None or each.terms.question != _question(kind, place):
+            continue
+        assert each.terms.noise is not None, "counts have noise"  # noqa: S101
+        noise = noise_of(each.terms.noise)
+        values = np.array(each.numbers, dtype=np.float64)
+        found.append(distribution.Measurement(place, values, fitted_variance(noise), noise))
+    if not found:
+        return None
+    memory = from_json(state, workload)
+    return to_json(memory.after(kind.mechanism.fitting(memory).fit(tuple(found))))
+
+
+def _question(kind: WorkloadRelease, place: int) -> Json:
+    """The axes of an item, the cells that it is a partition of, and which records count."""
+    item = kind.mechanism.workload.items[place]
+    about: Json = {"axes": [kind.axis(axis) for axis in item.axes]}
+    about |= {} if item.labels is None else {"cells": item.labels.tolist()}
+    return about | ({} if kind.where is None else {"where": kind.where})

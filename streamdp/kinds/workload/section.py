@@ -13,7 +13,7 @@ from streamdp.sections.expressions import OfOneRecord
 from streamdp.sections.section import Section
 from streamdp.sections.values import PositiveRational
 from streamdp.types import Dimension, TimePart
-from streamdp.types.tables import Part
+from streamdp.types.questions import Part
 
 MOST_ANSWERS = 50_000
 MOST_ITEMS = 500
@@ -206,7 +206,7 @@ class WorkloadSection(ReleaseSection):
 
     def axes_of_marginals(self) -> tuple[tuple[int, ...], ...]:
         """Axes by index, each set once."""
-        from streamdp.kinds.workload.fitting.marginals import marginals_up_to
+        from streamdp.kinds.workload.fitting.distribution import marginals_up_to
 
         if isinstance(self.marginals, int):
             return marginals_up_to(len(self.dimensions), self.marginals)

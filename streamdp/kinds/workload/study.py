@@ -15,12 +15,9 @@ from streamdp.errors import ConfigurationError
 from streamdp.kinds.study import Step, Stream, Study, Trace
 from streamdp.kinds.workload.accuracy import shares
 from streamdp.kinds.workload.build import dimensions, items
-from streamdp.kinds.workload.fitting.distribution import MOST_CELLS
+from streamdp.kinds.workload.fitting.distribution import MOST_CELLS, Measurement, Workload
 from streamdp.kinds.workload.fitting.fitted import Fitting
-from streamdp.kinds.workload.fitting.hypotheses import BIAS
-from streamdp.kinds.workload.fitting.marginals import Workload
-from streamdp.kinds.workload.fitting.refit import Measurement
-from streamdp.kinds.workload.fitting.state import from_json, to_json
+from streamdp.kinds.workload.fitting.hypotheses import BIAS, from_json, to_json
 from streamdp.kinds.workload.kind import WorkloadPlan, WorkloadRelease
 from streamdp.kinds.workload.section import WorkloadSection
 from streamdp.types import Batch, FloatArray, IntArray, Json, Outcome, Plan, TableCounts

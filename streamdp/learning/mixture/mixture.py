@@ -40,7 +40,7 @@ from streamdp.learning.mixture.stages import expected_errors
 from streamdp.mechanisms.histograms import Histogram, Histograms
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
-from streamdp.priors.mixture import Mixture, robust_laplaces
+from streamdp.priors.shapes import Mixture, robust_laplaces
 from streamdp.types import FloatArray, Json, Prior
 
 VERSION = 11

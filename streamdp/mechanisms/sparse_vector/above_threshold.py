@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from streamdp.privacy import events
-from streamdp.privacy.one_sided import one_sided
+from streamdp.privacy.draws import one_sided
 from streamdp.types import Entropy, Json
 
 STEP_BITS = 16

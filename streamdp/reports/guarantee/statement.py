@@ -6,10 +6,9 @@ from fractions import Fraction
 
 from streamdp.config import Configuration
 from streamdp.database import Database
-from streamdp.privacy.accountants import epsilon_of_rho
+from streamdp.privacy.accountants import epsilon_of_rho, loss_of_steps
 from streamdp.privacy.amounts import ATTO, atto_up, delta_text, epsilon_text, nano_up, number_text
 from streamdp.privacy.filters import Caps, Item, Limit
-from streamdp.privacy.steps import loss_of_steps
 from streamdp.reports.guarantee.plain import for_ever, in_plain_words, row_of, stretches
 from streamdp.reports.releases.measurements import in_words
 from streamdp.store.archive import versions

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from streamdp.config import Configuration
 from streamdp.database import Database
 from streamdp.store.reading.browse import gate_answers, missed_batches
-from streamdp.store.reading.gate_reports import standing
 from streamdp.store.reading.places import moment_of_key
+from streamdp.store.reading.reports import standing
 
 MOST = 1000
 """The most happenings of each kind, the newest."""

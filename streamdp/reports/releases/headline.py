@@ -12,7 +12,7 @@ from itertools import islice, pairwise
 from streamdp.reports.releases.digits import of_width, written
 from streamdp.reports.releases.sentences import amounts, sure_said
 from streamdp.reports.releases.series import MEASURED, Line, Picture, Series
-from streamdp.types.columns import HARDLY_ANY
+from streamdp.types.releases import HARDLY_ANY
 
 HOUR, DAY, WEEK = 3600, 86_400, 7 * 86_400
 PAST, LEAST_PAST = 8, 3

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from streamdp.reports.releases.columns import columns_of
 from streamdp.store.reading.places import Axis, places_of
 from streamdp.types import Column, Json, Release, Row
-from streamdp.types.columns import HARDLY_ANY
+from streamdp.types.releases import HARDLY_ANY
 
 MANY = 24
 """Series that are still looked at together."""

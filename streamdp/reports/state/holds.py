@@ -9,15 +9,13 @@ from streamdp.config import Configuration
 from streamdp.database import Database
 from streamdp.reports.state.next_run import clock_errors
 from streamdp.store.archive import has_arrived
-from streamdp.store.ledger.ledger import burns_in_a_row, deaths_in_a_row
-from streamdp.store.ledger.refusals import refused_since
-from streamdp.store.pauses import paused_since
-from streamdp.store.problems import problems
+from streamdp.store.gates import open_run_of
+from streamdp.store.ledger.ledger import burns_in_a_row, deaths_in_a_row, refused_since
+from streamdp.store.problems import paused_since, problems
 from streamdp.store.pulse import Pulse
-from streamdp.store.reading.gate_reports import waits_since
-from streamdp.store.runs import open_run_of
+from streamdp.store.reading.reports import waits_since
 from streamdp.text import iso
-from streamdp.types.rests import rest_after, rest_after_deaths
+from streamdp.types.releases import rest_after, rest_after_deaths
 
 _MOMENT = re.compile(r"from (\S+Z) on")
 """Words of a cap that frees at a time."""

@@ -14,12 +14,21 @@ from streamdp.reports.guarantee.prices import price_of_release, price_of_run
 from streamdp.reports.releases.suspicion import suspicions
 from streamdp.reports.state.holds import Hold, holds
 from streamdp.sections.schedules import next_times
+from streamdp.store.gates import open_run_of
 from streamdp.store.ledger.cap_usage import held_by
-from streamdp.store.ledger.refusals import passed_over
+from streamdp.store.ledger.ledger import passed_over
 from streamdp.store.pulse import Pulse, read_pulse
-from streamdp.store.reading.gate_reports import GateReport, Standing, gate_report, standing
-from streamdp.store.reading.reports import Heart, JobReport, Spent, heart, job_report
-from streamdp.store.runs import open_run_of
+from streamdp.store.reading.reports import (
+    GateReport,
+    Heart,
+    JobReport,
+    Spent,
+    Standing,
+    gate_report,
+    heart,
+    job_report,
+    standing,
+)
 
 Held = tuple[tuple[str, str], ...]
 """Caps that hold a job back, and when each frees."""

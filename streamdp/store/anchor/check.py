@@ -10,7 +10,7 @@ from pathlib import Path
 from streamdp.database import Database
 from streamdp.errors import IntegrityError
 from streamdp.privacy.amounts import total_text
-from streamdp.store.anchor.lines import LOST, Spending, State, newest_target, read
+from streamdp.store.anchor.anchor import LOST, Spending, State, newest_target, read
 from streamdp.store.database import snapshot
 from streamdp.store.ledger import chain, ledger
 

@@ -2,23 +2,31 @@
 
 A charge is spent when its `reserve` row is written. The reservation is settled by one `commit` or
 `burn` row of amount 0: nothing is refunded. `cap` rows say what a scope may spend from then on;
-`open`, `join` and `close` rows are a gate's runs (`store.runs`), `refuse` rows what a cap refused
-(`store.ledger.refusals`).
-Functions here run inside a transaction of their caller.
+`open`, `join` and `close` rows are a gate's runs (`store.gates`), `refuse` rows what a cap refused.
+
+What a budget means, and its caps, are bound at first use and never loosened by an edit (`bind`).
+
+A batch that a cap has refused is tried once under the caps in force. Charges are never taken back,
+so the stretches that hold a batch stay as full as they were: no time that passes makes room for it.
+A row `refuse` remembers that; a later row `cap` ends its word.
+
+Functions that write run inside a transaction of their caller.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 from streamdp.database import Database
-from streamdp.errors import IntegrityError
+from streamdp.errors import ConfigurationError, IntegrityError
+from streamdp.privacy.amounts import number_text
 from streamdp.privacy.filters import Caps, Item, Limit
 from streamdp.store.ledger import chain
+from streamdp.store.ledger.chain import append
 from streamdp.store.ledger.charges import CUT_OFF, require_own_source, require_room
 from streamdp.types import Batch, Charge, Json, Reservation
 
@@ -316,3 +324,99 @@ def caps_of(database: Database, scope: str) -> Caps:
     said = json.loads(row[2])
     windows = tuple(Limit(**window) for window in said.get("windows", ()))
     return Caps(row[0], row[1], windows, said.get("measure", "epsilon"))
+
+
+Terms = tuple[Caps, Mapping[str, str]]
+"""Caps, and what a scope is bound to besides: unit, neighbours, and how growing batches grow."""
+
+
+BATCHES = {"growth"}
+"""Terms that only some sources have: how their batches are cut."""
+
+
+def bind(database: Database, scope: str, terms: Terms, now: int) -> bool:
+    """Bind one scope to its terms; whether its caps fell.
+
+    Raises:
+        ConfigurationError: The configuration says other than the ledger, or asks for more.
+    """
+    caps, about = terms
+    declared = declaration_of(database, scope)
+    if declared is None:
+        set_caps(database, scope, caps, {**about, "by": "first use"}, now)
+        return False
+    _refuse_other_meaning(scope, about, declared)
+    in_force = caps_of(database, scope)
+    _refuse_higher_caps(scope, caps, in_force)
+    if caps != in_force or not about.keys() <= declared.keys():
+        set_caps(database, scope, caps, {**about, "by": "configuration"}, now)
+    return caps != in_force
+
+
+def _refuse_other_meaning(scope: str, wanted: Mapping[str, str], declared: Json) -> None:
+    for name in (*wanted, *BATCHES & declared.keys() - wanted.keys()):
+        said = wanted.get(name, "none")
+        if declared.get(name, said) != said:
+            raise ConfigurationError(
+                f"the ledger of {scope} was opened with {name} {declared[name]!r},"
+                f" the configuration says {said!r}",
+                where=f"sources.{scope}" if name in BATCHES else "privacy",
+                hint="what was spent was spent in those terms: keep them, or begin a new store",
+            )
+
+
+def _refuse_higher_caps(scope: str, caps: Caps, in_force: Caps) -> None:
+    for limit in caps.above(in_force):
+        raise ConfigurationError(
+            f"the configuration allows {scope} more than the ledger's {limit.name} cap of"
+            f" {number_text(limit.nano, limit.measure)} {limit.measure}",
+            where="privacy.caps",
+            hint="a cap is not raised or dropped by an edit: `streamdp cap` writes it into the"
+            " ledger, with your name and reason",
+        )
+
+
+def pass_over(database: Database, scope: str, job: str, batch: str, cap: str, now: int) -> None:
+    """Remember that a cap has refused a batch to a job or a gate."""
+    append(
+        database,
+        at=now,
+        purpose="refuse",
+        scope=scope,
+        job=job,
+        batch=batch,
+        event={"type": "refused", "cap": cap},
+        caps=caps_of(database, scope),
+    )
+
+
+def passed_over(database: Database, scope: str, job: str) -> frozenset[tuple[str, str]]:
+    """A job or gate, and keys of the batches that were refused to it since the caps were set.
+
+    One that was insisted on, and then found room, is no longer among them.
+
+    Args:
+        database: The store.
+        scope: Whose caps.
+        job: Or gate.
+    """
+    rows = database.execute(
+        "SELECT job, batch FROM ledger r WHERE job = :job AND +scope = :scope"
+        " AND purpose = 'refuse' AND seq >"
+        " (SELECT max(seq) FROM ledger WHERE +scope = :scope AND job IS NULL AND purpose = 'cap')"
+        " AND NOT EXISTS (SELECT 1 FROM ledger c WHERE c.scope = r.scope AND c.batch = r.batch"
+        " AND c.purpose IN ('reserve', 'join') AND c.job = r.job AND c.seq > r.seq)",
+        {"scope": scope, "job": job},
+    )
+    return frozenset((task, batch) for task, batch in rows)
+
+
+def refused_since(database: Database, scope: str, job: str) -> int | None:
+    """When caps began to refuse a job after its last charge; None if they do not."""
+    (since,) = database.execute(
+        "SELECT min(at) FROM ledger WHERE scope = :scope AND job = :job AND purpose = 'refuse'"
+        " AND seq > coalesce((SELECT max(seq) FROM ledger WHERE job = :job"
+        "   AND purpose IN ('reserve', 'open')), 0)",
+        {"scope": scope, "job": job},
+    ).fetchone()
+    return None if since is None else int(since)

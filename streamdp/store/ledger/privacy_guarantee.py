@@ -1,9 +1,14 @@
-"""Privacy guarantee that the ledger proves, of a release and of a scope: read-only."""
+"""Privacy guarantee that the ledger proves, of a release and of a scope: read-only.
+
+`recompute` finds the cost of the ledger's events by today's accountants.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -12,11 +17,67 @@ from streamdp.errors import ConfigurationError
 from streamdp.privacy.accountants import epsilon_of_rho
 from streamdp.privacy.accountants_pld import Draw, draws_of, epsilon_of_draws, installed
 from streamdp.privacy.amounts import ATTO, UNBOUNDED, delta_text, epsilon_text
+from streamdp.privacy.events import charge_of
 from streamdp.privacy.filters import Caps
-from streamdp.store.ledger.events import WHOLE_OR_REPEATED, Events
+from streamdp.store.ledger.chain import WHOLE_OR_REPEATED, Events
 from streamdp.store.ledger.ledger import caps_of, declaration_of
-from streamdp.store.ledger.recompute import recompute
-from streamdp.types import Json
+from streamdp.types import Charge, Json
+
+_PRIOR = re.compile('"prior": ?"[0-9a-f]{64}"')
+
+
+@dataclass(frozen=True, slots=True)
+class Recomputed:
+    """One charge as it was booked and as it would be booked now, in the units of the ledger."""
+
+    seq: int
+    scope: str
+    event: Json
+    epsilon_nano: int | None
+    rho_nano: int
+    delta_atto: int
+    epsilon_now: int | None
+    rho_now: int
+    delta_now: int
+
+    @property
+    def differs(self) -> bool:
+        """Whether today's accountants price it unlike the ledger."""
+        booked = self.epsilon_nano, self.rho_nano, self.delta_atto
+        return booked != (self.epsilon_now, self.rho_now, self.delta_now)
+
+    @property
+    def falls(self) -> bool:
+        """Whether all that changed is that its zero-concentrated loss is proven to be less."""
+        same = self.epsilon_nano == self.epsilon_now and self.delta_atto == self.delta_now
+        return same and self.rho_nano >= self.rho_now
+
+
+def recompute(database: Database) -> Iterator[Recomputed]:
+    """Every charge, oldest first; equal events are priced once, and are one object.
+
+    Which prior was used, of which an event holds the digest, changes no price.
+
+    Raises:
+        IntegrityError: An event is of a type that this streamdp does not know.
+    """
+    rows = database.execute(
+        "SELECT seq, scope, event, epsilon_nano, rho_nano, delta_atto FROM ledger"
+        " WHERE purpose IN ('reserve', 'open') ORDER BY seq"
+    )
+    known: dict[str, Charge] = {}
+    events = Events(database)
+    for seq, scope, stored, epsilon, rho, delta in rows:
+        text = events.whole(stored)
+        asked = _PRIOR.sub("", text)
+        now = known.get(asked)
+        if now is None:
+            now = known[asked] = charge_of(json.loads(text))
+        yield Recomputed(
+            *(seq, scope, now.event, epsilon, rho, delta),
+            *(now.epsilon_nano, now.rho_nano, now.delta_atto),
+        )
+
 
 LEFT_OUT = frozenset(
     {"type", "events", "size", "event", "epsilon", "rho", "delta", "prior", "drawn"}

@@ -15,7 +15,7 @@ from typing import Any
 from streamdp.database import Database
 from streamdp.errors import ConfigurationError
 from streamdp.privacy.filters import Caps
-from streamdp.store import pauses
+from streamdp.store import problems
 from streamdp.store.ledger import chain, ledger
 from streamdp.types import Json, Learned, NewNames
 
@@ -184,8 +184,8 @@ def rename(
         event={"type": "note", "what": _RENAMED, "was": was, **about},
         caps=Caps(0, 0),
     )
-    if was in pauses.paused_jobs(database):
-        pauses.add(database, job, now)
+    if was in problems.paused_jobs(database):
+        problems.add(database, job, now)
     return int(counts[source])
 
 

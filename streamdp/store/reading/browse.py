@@ -13,8 +13,7 @@ from typing import Any, Literal
 from streamdp.database import Database
 from streamdp.privacy.filters import Measure
 from streamdp.store.archive import DELTA_OF_RELEASE, RHO_OF_RELEASE
-from streamdp.store.columns import OF_RELEASE, columns_from
-from streamdp.store.release_rows import ROWS_OF_RELEASE
+from streamdp.store.release_rows import OF_RELEASE, ROWS_OF_RELEASE, columns_from
 from streamdp.types import Json, Release
 
 _ORDER = "coalesce(b.window_start, 0)"

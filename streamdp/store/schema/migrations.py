@@ -1,33 +1,42 @@
-"""The schema, as forward-only steps; each is recorded in the transaction that makes it."""
+"""The schema, as forward-only steps; each is recorded in the transaction that makes it.
+
+`open_to_read` opens a store if this streamdp knows its schema.
+"""
 
 from __future__ import annotations
 
 import functools
 import secrets
+import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from streamdp.database import Database
-from streamdp.errors import IntegrityError
+from streamdp.errors import IntegrityError, StoreError
 from streamdp.store import row_checksums
 from streamdp.store.archive import RETENTION
 from streamdp.store.backup import backup
-from streamdp.store.columns import COLUMNS
-from streamdp.store.database import require_sound, transaction
-from streamdp.store.ledger.origins import ORIGINS
+from streamdp.store.database import OwnedConnection, connect_to_read, require_sound, transaction
+from streamdp.store.ledger.source_binding import ORIGINS
 from streamdp.store.measurements import MEASUREMENTS
 from streamdp.store.reading.watch import ALERTS
+from streamdp.store.release_rows import COLUMNS
 from streamdp.store.rollups import ROLLUPS
-from streamdp.store.schema.by_column import BY_COLUMN
-from streamdp.store.schema.compact import COMPACT
-from streamdp.store.schema.deltas import DELTAS
-from streamdp.store.schema.gate_steps import ANSWERS_OF_SOURCES, GATES, NOTICES, REASONS
-from streamdp.store.schema.json_views import JSON_VIEWS
-from streamdp.store.schema.linear_views import LINEAR_VIEWS
-from streamdp.store.schema.losses import LOSSES
-from streamdp.store.schema.views import VIEWS
+from streamdp.store.schema.steps import (
+    ANSWERS_OF_SOURCES,
+    BY_COLUMN,
+    COMPACT,
+    DELTAS,
+    GATES,
+    JSON_VIEWS,
+    LINEAR_VIEWS,
+    LOSSES,
+    NOTICES,
+    REASONS,
+    VIEWS,
+)
 
 Step = tuple[str | Callable[[Database], None], ...]
 
@@ -343,3 +352,50 @@ def _tables_replaceable(database: Database) -> Iterator[None]:
         yield
     finally:
         database.execute("PRAGMA foreign_keys = ON")
+
+
+def open_to_read(path: Path) -> Database:
+    """Open a store for reading only, beside a running daemon.
+
+    One of an earlier schema is read as the next run will make it: from a copy of its own, on a
+    temporary file without a name. The store stays as it is.
+
+    Raises:
+        StoreError: There is no store at the path.
+        IntegrityError: It has a newer schema, or an older one was altered.
+    """
+    database = connect_to_read(path)
+    require_known(database)
+    if is_current(database):
+        return database
+    with closing(database):
+        copy = sqlite3.connect("", isolation_level=None, factory=OwnedConnection)
+        database.conn.backup(copy)
+    upgraded = Database(copy, execute_plugins=False)
+    migrate(upgraded, 0, keep=False)
+    upgraded.execute("PRAGMA query_only = ON")
+    return upgraded
+
+
+def is_upgrade_pending(path: Path) -> bool:
+    """Whether a store has an earlier schema, which the next run brings up to date."""
+    with closing(connect_to_read(path)) as database:
+        return not is_current(database)
+
+
+def open_current(path: Path) -> Database:
+    """Open a store of this streamdp's own schema for reading only.
+
+    Raises:
+        StoreError: There is no store at the path, or it has an older schema.
+        IntegrityError: It has a newer one.
+    """
+    database = connect_to_read(path)
+    require_known(database)
+    if not is_current(database):
+        raise StoreError(
+            "this store was written by an earlier version of streamdp",
+            where=str(path),
+            hint="`streamdp run` brings it up to date, and keeps a copy of it",
+        )
+    return database

@@ -12,7 +12,7 @@ from streamdp.kinds.experts.forecasts import Forecast, Forecasts
 from streamdp.kinds.experts.kind import Experts
 from streamdp.kinds.experts.losses import Actions, Rules
 from streamdp.kinds.rules import synthetic
-from streamdp.kinds.rules.grid import RuleGrid, Threshold
+from streamdp.kinds.rules.rules import RuleGrid, Threshold
 from streamdp.kinds.selection.candidates import ThresholdRules
 from streamdp.kinds.selection.kind import Selection
 from streamdp.kinds.selection.scores import Errors

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.kinds.workload.drawing.weights import PrivateWeights
-from streamdp.kinds.workload.fitting.marginals import Workload, marginals_up_to
+from streamdp.kinds.workload.fitting.distribution import Workload, marginals_up_to
 from streamdp.kinds.workload.kind import WorkloadRelease
+from streamdp.kinds.workload.weights import PrivateWeights
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.privacy.price import Price
 from streamdp.types import Batch, Dimension, IntArray, TableCounts

@@ -10,11 +10,10 @@ from fractions import Fraction
 import numpy as np
 
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
-from streamdp.mechanisms.sparse_vector.drift import Tolerance, excess
-from streamdp.mechanisms.sparse_vector.drift_chance import DriftChance
+from streamdp.mechanisms.sparse_vector.drift import DriftChance, Tolerance, excess
 from streamdp.mechanisms.sparse_vector.thresholding import Chance, Terms, Thresholding
-from streamdp.priors.families import Cauchy
-from streamdp.privacy.entropy import OperatingSystemEntropy
+from streamdp.priors.shapes import Cauchy
+from streamdp.privacy.draws import OperatingSystemEntropy
 from streamdp.types import CellCounts, Entropy, Grid
 from tests.benchmarks.report import Row
 from tests.privacy.gates.law import Asked, coarse, run_law

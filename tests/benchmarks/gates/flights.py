@@ -21,11 +21,10 @@ import numpy as np
 from streamdp.mechanisms.quantile_tree.planning.simulation import rank_error
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.mechanisms.sparse_vector.above_threshold import AboveThreshold
-from streamdp.mechanisms.sparse_vector.drift import Tolerance, excess
-from streamdp.mechanisms.sparse_vector.drift_chance import DriftChance
+from streamdp.mechanisms.sparse_vector.drift import DriftChance, Tolerance, excess
 from streamdp.mechanisms.sparse_vector.thresholding import Terms, Thresholding
-from streamdp.priors.families import Cauchy
-from streamdp.privacy.entropy import OperatingSystemEntropy
+from streamdp.priors.shapes import Cauchy
+from streamdp.privacy.draws import OperatingSystemEntropy
 from streamdp.types import CellCounts, Grid
 from tests.benchmarks.report import Row
 

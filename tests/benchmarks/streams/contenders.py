@@ -22,9 +22,8 @@ from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
 from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES, choose_tree
 from streamdp.mechanisms.quantile_tree.sharpness import Level
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
-from streamdp.priors.families import Cauchy
 from streamdp.priors.joint import JointPrior
-from streamdp.priors.shapes import shapes_from_guess
+from streamdp.priors.shapes import Cauchy, shapes_from_guess
 from streamdp.privacy.price import Price
 from tests.benchmarks.streams.settings import Setting
 

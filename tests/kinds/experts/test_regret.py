@@ -13,7 +13,7 @@ from streamdp.kinds.experts.kind import LEVEL, Action, Experts
 from streamdp.kinds.experts.losses import Actions
 from streamdp.kinds.experts.regret import Followed, RegretBound
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
-from streamdp.privacy.discrete_laplace import discrete_laplace
+from streamdp.privacy.draws import discrete_laplace
 from streamdp.types import FloatArray, Sums
 from tests.kinds.experts.worlds import BATCH
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from streamdp.kinds.experts.kind import Experts
 from streamdp.kinds.experts.losses import Actions, Rules
-from streamdp.kinds.rules.grid import RuleGrid, Threshold
-from streamdp.kinds.rules.halfspaces import Feature, Halfspaces
+from streamdp.kinds.rules.rules import Feature, Halfspaces, RuleGrid, Threshold
 from streamdp.types import Batch, IntArray, Neighbours, Sums, TableCounts
 
 CUTS = tuple(map(Fraction, range(3)))

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamdp.kinds.keys.kind import NEW, QUIET, Keys, key_texts, keys_of
-from streamdp.kinds.keys.section import KeysSection
+from streamdp.kinds.keys.section import REFUSED, KeysSection, publishable
 from streamdp.kinds.keys.spec import groups_among
-from streamdp.kinds.keys.texts import REFUSED, publishable
 from streamdp.kinds.section import GroupsFrom
 from streamdp.privacy.price import Price
 from streamdp.types import Batch, Key, KeyCounts, Outcome

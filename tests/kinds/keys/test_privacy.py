@@ -8,7 +8,7 @@ from unittest.mock import patch
 import pytest
 
 from streamdp.kinds.keys import kind as kinds
-from streamdp.mechanisms.key_selection.selection import selection_at
+from streamdp.mechanisms.key_selection import selection_at
 from streamdp.types import Neighbours, UnitBound
 from tests.contract.memory import keys as memory
 from tests.kinds.keys.worlds import DELTA, keys, largest_delta

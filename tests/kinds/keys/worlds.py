@@ -14,8 +14,8 @@ import numpy as np
 
 from streamdp.kinds.charging import UnitCharging
 from streamdp.kinds.keys.kind import NEW, Keys
-from streamdp.mechanisms.additive_noise import AdditiveNoise
-from streamdp.mechanisms.key_selection.truncated_geometric import ONE, TruncatedGeometric
+from streamdp.mechanisms.key_selection import ONE, TruncatedGeometric
+from streamdp.mechanisms.noise import AdditiveNoise
 from streamdp.privacy.price import Price
 from streamdp.types import Batch, BoolArray, IntArray, Key, Neighbours, UnitBound
 from tests.contract.memory.keys import keys_of

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from streamdp.backends.duckdb.words import DuckDBWords
 from streamdp.backends.sql.question import scan_of, scan_sql
-from streamdp.kinds.rules.grid import RuleGrid, Threshold
-from streamdp.kinds.rules.parse import conditions, grid_of, names_of
+from streamdp.kinds.rules.rules import RuleGrid, Threshold
+from streamdp.kinds.rules.section import conditions, grid_of, names_of
 from streamdp.types import TableCounts
 
 MEETS = {">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.lt}

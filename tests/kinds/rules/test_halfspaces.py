@@ -16,8 +16,7 @@ from streamdp.config import load
 from streamdp.errors import ConfigurationError
 from streamdp.kinds.experts.kind import Experts
 from streamdp.kinds.experts.losses import Rules
-from streamdp.kinds.rules.errors import RuleErrors
-from streamdp.kinds.rules.halfspaces import Feature, Halfspaces
+from streamdp.kinds.rules.rules import Feature, Halfspaces, RuleErrors
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.types import TableCounts
 from streamdp.wiring import release_kind

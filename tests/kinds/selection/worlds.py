@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from streamdp.kinds.rules.grid import RuleGrid, Threshold
+from streamdp.kinds.rules.rules import RuleGrid, Threshold
 from streamdp.kinds.selection import kind as kinds
 from streamdp.kinds.selection.candidates import Conditions, ThresholdRules
 from streamdp.kinds.selection.kind import Choice, Selection

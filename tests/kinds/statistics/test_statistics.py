@@ -14,6 +14,7 @@ import pytest
 from pydantic import ValidationError
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
+from streamdp.config.privacy import Unit
 from streamdp.kinds.charging import UnitCharging
 from streamdp.kinds.spec import BuildContext
 from streamdp.kinds.statistics.build import build
@@ -21,7 +22,6 @@ from streamdp.kinds.statistics.kind import Statistics
 from streamdp.kinds.statistics.section import StatisticsSection
 from streamdp.kinds.statistics.spec import SPEC
 from streamdp.privacy.price import Price
-from streamdp.privacy.section import Unit
 from streamdp.types import HARDLY_ANY, Batch, UnitBound
 from tests.contract.memory.engine import MemoryBackend
 from tests.worlds import ReplayedEntropy

@@ -20,7 +20,7 @@ from streamdp.kinds.statistics.study import StatisticsStudy
 from streamdp.kinds.study import ORACLE, Stream
 from streamdp.log.setup import close
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
-from streamdp.simulation.replay import replay
+from streamdp.simulation.comparison import replay
 from streamdp.types import FloatArray, Json
 
 DEMO = Path(streamdp.__file__).parent / "demo" / "flights.parquet"

@@ -17,7 +17,7 @@ from streamdp.kinds.statistics.build import build
 from streamdp.kinds.statistics.kind import Statistics
 from streamdp.kinds.statistics.measures.units import UnitSizes
 from streamdp.kinds.statistics.section import StatisticsSection
-from streamdp.privacy.entropy import OperatingSystemEntropy
+from streamdp.privacy.draws import OperatingSystemEntropy
 from streamdp.types import Batch, UnitBound
 from tests.contract.memory.engine import MemoryBackend
 

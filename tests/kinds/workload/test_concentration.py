@@ -5,12 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from streamdp.kinds.workload.fitting.concentration import Concentration
-from streamdp.kinds.workload.fitting.expected_errors import ExpectedErrors
-from streamdp.kinds.workload.fitting.hypotheses import Memory
-from streamdp.kinds.workload.fitting.marginals import Workload, marginals_up_to
-from streamdp.kinds.workload.fitting.refit import Measurement
-from streamdp.kinds.workload.fitting.state import from_json, to_json
+from streamdp.kinds.workload.fitting.distribution import Measurement, Workload, marginals_up_to
+from streamdp.kinds.workload.fitting.hypotheses import ExpectedErrors, Memory, from_json, to_json
+from streamdp.kinds.workload.fitting.spread import Concentration
 from streamdp.types import FloatArray
 
 SIZES = (4, 3)

@@ -14,18 +14,17 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from streamdp.kinds.workload.drawing import design as design_module
-from streamdp.kinds.workload.drawing import weights
-from streamdp.kinds.workload.drawing.design import Design
-from streamdp.kinds.workload.drawing.rounds import Course
-from streamdp.kinds.workload.drawing.weights import PrivateWeights
+from streamdp.kinds.workload import design as design_module
+from streamdp.kinds.workload import weights
+from streamdp.kinds.workload.design import Course, Design
 from streamdp.kinds.workload.fitting import hypotheses
-from streamdp.kinds.workload.fitting.concentration import Concentration
+from streamdp.kinds.workload.fitting.distribution import Measurement, Workload
 from streamdp.kinds.workload.fitting.fitted import Fitting
 from streamdp.kinds.workload.fitting.hypotheses import Fit, Memory
-from streamdp.kinds.workload.fitting.marginals import Workload
-from streamdp.kinds.workload.fitting.refit import Measurement
-from streamdp.mechanisms import additive_noise, finite_choice
+from streamdp.kinds.workload.fitting.spread import Concentration
+from streamdp.kinds.workload.weights import PrivateWeights
+from streamdp.mechanisms import finite_choice
+from streamdp.mechanisms import noise as noise_module
 from streamdp.mechanisms.quantile_tree.sharpness import Relation
 from streamdp.privacy import events
 from streamdp.privacy.events import epsilon_of
@@ -71,7 +70,7 @@ def noise(scale: Fraction, walk: Any, reach: int = REACH) -> int:
 @contextlib.contextmanager
 def forking(reach: int = REACH) -> Iterator[None]:
     choice = patch.multiple(finite_choice, exactly_below=even, exponential_coin=coin)
-    with choice, patch.object(additive_noise, "discrete_laplace", partial(noise, reach=reach)):
+    with choice, patch.object(noise_module, "discrete_laplace", partial(noise, reach=reach)):
         yield
 
 
@@ -226,7 +225,7 @@ def turning_loss(reach: int = 1, blind: bool = True) -> tuple[float, set[int]]:
     design = Design(TURNING, 2, choose="auto", cold_rounds=3, blind=blind)
     short = partial(noise, reach=reach)
     with (
-        patch.object(additive_noise, "discrete_laplace", short),
+        patch.object(noise_module, "discrete_laplace", short),
         patch.object(hypotheses, "BIAS", np.zeros(3)),
         patch.dict(design_module.CHOICE_SHARES, private=Fraction(0)),
     ):

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamdp.kinds.workload.drawing.weights import PrivateWeights
+from streamdp.kinds.workload.fitting.distribution import Measurement, Workload, marginals_up_to
 from streamdp.kinds.workload.fitting.fitted import Fitting
 from streamdp.kinds.workload.fitting.hypotheses import BIAS, LAST, SLOW, UNIFORM, Memory
-from streamdp.kinds.workload.fitting.marginals import Workload, marginals_up_to
-from streamdp.kinds.workload.fitting.refit import Measurement
+from streamdp.kinds.workload.weights import PrivateWeights
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.types import IntArray
 

@@ -14,15 +14,15 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from streamdp.kinds.workload.drawing import design as design_module
-from streamdp.kinds.workload.drawing.design import Design
-from streamdp.kinds.workload.drawing.weights import PrivateWeights
-from streamdp.kinds.workload.fitting.distribution import distribution
+from streamdp.kinds.workload import design as design_module
+from streamdp.kinds.workload.design import Design
+from streamdp.kinds.workload.fitting.distribution import Workload, distribution, marginals_up_to
 from streamdp.kinds.workload.fitting.hypotheses import Memory
-from streamdp.kinds.workload.fitting.marginals import Workload, marginals_up_to
-from streamdp.mechanisms import finite_choice, gaussian_noise
-from streamdp.mechanisms.exponential_weights import exponential_weights
-from streamdp.mechanisms.gaussian_noise import GaussianNoise
+from streamdp.kinds.workload.weights import PrivateWeights
+from streamdp.mechanisms import finite_choice
+from streamdp.mechanisms import noise as noise_module
+from streamdp.mechanisms.finite_choice import exponential_weights
+from streamdp.mechanisms.noise import GaussianNoise
 from streamdp.mechanisms.quantile_tree.sharpness import Relation
 from streamdp.privacy import events
 from streamdp.privacy.events import epsilon_of, rho_of
@@ -58,7 +58,7 @@ def chosen(scores: Sequence[int], sharpness: Fraction, walk: Any) -> int:
 def forking(drawn: Callable[..., int] = noise) -> Iterator[None]:
     flips = patch.multiple(finite_choice, exactly_below=even, exponential_coin=coin)
     choice = patch.object(design_module, "exponential_choice", chosen)
-    with flips, choice, patch.object(gaussian_noise, "discrete_gaussian", drawn):
+    with flips, choice, patch.object(noise_module, "discrete_gaussian", drawn):
         yield
 
 

@@ -18,15 +18,13 @@ from pydantic import ValidationError
 from streamdp.kinds.section import CheckContext
 from streamdp.kinds.spec import BuildContext
 from streamdp.kinds.workload.accuracy import AverageError
-from streamdp.kinds.workload.build import build
-from streamdp.kinds.workload.check import check
-from streamdp.kinds.workload.drawing.design import Design
-from streamdp.kinds.workload.drawing.online import Gate
-from streamdp.kinds.workload.drawing.weights import PrivateWeights
+from streamdp.kinds.workload.build import build, check
+from streamdp.kinds.workload.design import Design, Gate
+from streamdp.kinds.workload.fitting.distribution import Workload, marginals_up_to
 from streamdp.kinds.workload.fitting.hypotheses import Memory
-from streamdp.kinds.workload.fitting.marginals import Workload, marginals_up_to
 from streamdp.kinds.workload.section import WorkloadSection
-from streamdp.mechanisms import additive_noise
+from streamdp.kinds.workload.weights import PrivateWeights
+from streamdp.mechanisms import noise as noise_module
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.mechanisms.quantile_tree.sharpness import Relation
 from streamdp.mechanisms.sparse_vector import above_threshold
@@ -61,7 +59,7 @@ def heads(step_bits: int, loss: Fraction, walk: Any) -> int:
 def forking() -> Iterator[None]:
     with (
         patch.object(above_threshold, "one_sided", heads),
-        patch.object(additive_noise, "discrete_laplace", noise),
+        patch.object(noise_module, "discrete_laplace", noise),
         patch.object(
             above_threshold.AboveThreshold, "offset", lambda self, parts: above_threshold.STEP
         ),

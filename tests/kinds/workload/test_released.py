@@ -16,7 +16,7 @@ from streamdp.daemon.runtime import SystemClock
 from streamdp.log.setup import close
 from streamdp.privacy.events import epsilon_of
 from streamdp.store.database import connect_to_read
-from streamdp.store.ledger.events import Events
+from streamdp.store.ledger.chain import Events
 from streamdp.types import Json
 
 EXAMPLE = (Path(__file__).parents[3] / "deploy" / "examples" / "marginals.yaml").read_text()

@@ -15,7 +15,7 @@ from streamdp.kinds.workload.build import build
 from streamdp.kinds.workload.section import WorkloadSection
 from streamdp.kinds.workload.study import NAMES, WorkloadStudy
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
-from streamdp.simulation.replay import replay
+from streamdp.simulation.comparison import replay
 
 STUDY = WorkloadStudy()
 SECTION = WorkloadSection.model_validate(

@@ -10,12 +10,10 @@ import pytest
 
 from streamdp.kinds.spec import BuildContext
 from streamdp.kinds.workload.build import build
-from streamdp.kinds.workload.fitting.concentration import Concentration
+from streamdp.kinds.workload.fitting.distribution import Measurement, Workload
 from streamdp.kinds.workload.fitting.fitted import Fitting
-from streamdp.kinds.workload.fitting.hypotheses import SLOW, UNIFORM, Memory
-from streamdp.kinds.workload.fitting.marginals import Workload
-from streamdp.kinds.workload.fitting.refit import Measurement
-from streamdp.kinds.workload.fitting.state import from_json, to_json
+from streamdp.kinds.workload.fitting.hypotheses import SLOW, UNIFORM, Memory, from_json, to_json
+from streamdp.kinds.workload.fitting.spread import Concentration
 from streamdp.kinds.workload.section import WorkloadSection
 
 ROWS = 1000.0

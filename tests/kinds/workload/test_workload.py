@@ -17,22 +17,32 @@ from streamdp.errors import ConfigurationError
 from streamdp.kinds.axes import condition, labels
 from streamdp.kinds.section import CheckContext
 from streamdp.kinds.spec import BuildContext
-from streamdp.kinds.workload.ask import ask
-from streamdp.kinds.workload.build import build
-from streamdp.kinds.workload.check import check
-from streamdp.kinds.workload.drawing.design import Design
-from streamdp.kinds.workload.drawing.rounds import Course, is_blind, rounds_for
-from streamdp.kinds.workload.drawing.weights import PrivateWeights
+from streamdp.kinds.workload.build import build, check
+from streamdp.kinds.workload.design import Course, Design, is_blind, rounds_for
 from streamdp.kinds.workload.fitting import distribution as distributions
-from streamdp.kinds.workload.fitting.concentration import Concentration
-from streamdp.kinds.workload.fitting.distribution import Dense, Eliminated, elimination_size
-from streamdp.kinds.workload.fitting.hypotheses import LAST, SLOW, UNIFORM, Memory
-from streamdp.kinds.workload.fitting.marginals import Workload, marginals_up_to
-from streamdp.kinds.workload.fitting.refit import Measurement, refit
-from streamdp.kinds.workload.fitting.state import from_json, to_json
+from streamdp.kinds.workload.fitting.distribution import (
+    Dense,
+    Eliminated,
+    Measurement,
+    Workload,
+    elimination_size,
+    marginals_up_to,
+    refit,
+)
+from streamdp.kinds.workload.fitting.hypotheses import (
+    LAST,
+    SLOW,
+    UNIFORM,
+    Memory,
+    from_json,
+    to_json,
+)
+from streamdp.kinds.workload.fitting.spread import Concentration
 from streamdp.kinds.workload.kind import WorkloadRelease
 from streamdp.kinds.workload.section import WorkloadSection
-from streamdp.mechanisms.additive_noise import AdditiveNoise
+from streamdp.kinds.workload.spec import ask
+from streamdp.kinds.workload.weights import PrivateWeights
+from streamdp.mechanisms.noise import AdditiveNoise
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.privacy.events import epsilon_of, rho_of
 from streamdp.types import HARDLY_ANY, Batch, Dimension, IntArray, TableCounts
@@ -96,7 +106,9 @@ def test_a_refit_is_at_the_minimum() -> None:
         Measurement(place, generator.normal(100 / known.items[place].size, 5.0, size), 9.0)
         for place, size in ((1, 4), (3, 12), (5, 8))
     ]
-    still = patch.multiple("streamdp.kinds.workload.fitting.refit", STILL=1e-12, MOST_SWEEPS=10_000)
+    still = patch.multiple(
+        "streamdp.kinds.workload.fitting.distribution", STILL=1e-12, MOST_SWEEPS=10_000
+    )
     with still:
         tilts = refit(known, fitted, measured, [20.0] * len(measured))
     for each in measured:

@@ -13,8 +13,8 @@ from streamdp.learning.mixture.records import Records
 from streamdp.mechanisms.histograms import Histogram
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
-from streamdp.priors.families import Cauchy
 from streamdp.priors.joint import JointPrior
+from streamdp.priors.shapes import Cauchy
 from streamdp.types import CellCounts, FloatArray, Grid
 
 CUTS = ((100, 200, 300), (150, 250))

@@ -12,7 +12,7 @@ import pytest
 from streamdp.learning.baselines import Fixed
 from streamdp.learning.learner import CountedPlan, Observation
 from streamdp.learning.mixture.memory import Memory
-from streamdp.priors.families import Cauchy
+from streamdp.priors.shapes import Cauchy
 from streamdp.simulation.comparison import chance
 from streamdp.types import HARDLY_ANY, CellCounts, Grid
 from tests.learning.mixture.worlds import (

@@ -15,8 +15,7 @@ from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
 from streamdp.mechanisms.quantile_tree.planning.choice import choose_tree
 from streamdp.mechanisms.quantile_tree.planning.simulation import rank_errors
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
-from streamdp.priors.families import Cauchy
-from streamdp.priors.shapes import shapes_from_guess
+from streamdp.priors.shapes import Cauchy, shapes_from_guess
 from streamdp.privacy.price import Price
 from streamdp.simulation.comparison import chance
 from streamdp.types import Batch, CellCounts, FloatArray, Grid, Json, Row

@@ -20,9 +20,8 @@ import numpy as np
 from scipy.stats import binom
 
 from streamdp.mechanisms.sparse_vector import above_threshold, thresholding
-from streamdp.mechanisms.sparse_vector.sampling import Sampling
-from streamdp.mechanisms.sparse_vector.thresholding import Chance, Terms, Thresholding
-from streamdp.privacy import one_sided as one_sided_module
+from streamdp.mechanisms.sparse_vector.thresholding import Chance, Sampling, Terms, Thresholding
+from streamdp.privacy import draws as one_sided_module
 from streamdp.types import Entropy, FloatArray, IntArray
 
 NO_ENTROPY = cast(Entropy, None)

@@ -13,8 +13,7 @@ import numpy as np
 from scipy.stats import binom
 
 from streamdp.mechanisms.sparse_vector.above_threshold import AboveThreshold
-from streamdp.mechanisms.sparse_vector.sampling import Sampling
-from streamdp.mechanisms.sparse_vector.thresholding import Chance, Terms, Thresholding
+from streamdp.mechanisms.sparse_vector.thresholding import Chance, Sampling, Terms, Thresholding
 from streamdp.types import FloatArray
 from tests.privacy.gates import law as gates
 from tests.privacy.gates.cases import STEPS, asked

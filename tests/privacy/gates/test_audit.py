@@ -23,7 +23,7 @@ from streamdp.engine.protocols import Store
 from streamdp.gates.questions.growth import Growth
 from streamdp.gates.run import ThresholdingGate
 from streamdp.mechanisms.sparse_vector.thresholding import Thresholding
-from streamdp.privacy.entropy import OperatingSystemEntropy
+from streamdp.privacy.draws import OperatingSystemEntropy
 from streamdp.sources.windows import DAY, WindowSource
 from streamdp.types import (
     Answer,

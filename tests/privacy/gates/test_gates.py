@@ -14,9 +14,8 @@ from streamdp.gates.questions.growth import Growth
 from streamdp.gates.run import ThresholdingGate
 from streamdp.mechanisms.sparse_vector import thresholding
 from streamdp.mechanisms.sparse_vector.above_threshold import AboveThreshold
-from streamdp.mechanisms.sparse_vector.sampling import Sampling
-from streamdp.mechanisms.sparse_vector.thresholding import Chance, Terms, Thresholding
-from streamdp.privacy.one_sided import one_sided
+from streamdp.mechanisms.sparse_vector.thresholding import Chance, Sampling, Terms, Thresholding
+from streamdp.privacy.draws import one_sided
 from streamdp.types import CellQuery, Grid
 from tests.privacy.gates.cases import STEPS, largest_loss, scheduled
 from tests.privacy.gates.law import NO_ENTROPY, coarse, counted, noise_law, share_of

@@ -19,9 +19,9 @@ import numpy as np
 
 from streamdp.kinds.charging import UnitCharging
 from streamdp.kinds.keys.kind import NEW, Keys
-from streamdp.mechanisms.gaussian_noise import GaussianNoise
-from streamdp.mechanisms.key_selection.gaussian_threshold import GaussianThreshold
-from streamdp.privacy.coins import BIAS_BITS
+from streamdp.mechanisms.key_selection import GaussianThreshold
+from streamdp.mechanisms.noise import GaussianNoise
+from streamdp.privacy.draws import BIAS_BITS
 from streamdp.privacy.price import Price
 from streamdp.types import Batch, BoolArray, Entropy, IntArray, Key, Neighbours, UnitBound
 from tests.contract.memory.keys import keys_of

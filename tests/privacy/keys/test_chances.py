@@ -10,15 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamdp.mechanisms.key_selection.gaussian_threshold import GaussianThreshold, tail
-from streamdp.mechanisms.key_selection.selection import Selection, selection_at
-from streamdp.mechanisms.key_selection.truncated_geometric import (
+from streamdp.mechanisms.key_selection import (
     ONE,
+    GaussianThreshold,
+    Selection,
     TruncatedGeometric,
     chances,
+    selection_at,
+    tail,
 )
-from streamdp.privacy.coins import BIAS_BITS, digits_of, toss_each
-from streamdp.privacy.entropy import OperatingSystemEntropy
+from streamdp.privacy.draws import BIAS_BITS, OperatingSystemEntropy, digits_of, toss_each
 from streamdp.privacy.events import delta_of, epsilon_of, rho_of
 from streamdp.privacy.price import Price
 

@@ -8,9 +8,9 @@ from unittest.mock import patch
 import pytest
 
 from streamdp.kinds.keys import kind as kinds
-from streamdp.mechanisms.gaussian_noise import GaussianNoise
-from streamdp.mechanisms.key_selection import gaussian_threshold
-from streamdp.mechanisms.key_selection.gaussian_threshold import GaussianThreshold
+from streamdp.mechanisms import key_selection
+from streamdp.mechanisms.key_selection import GaussianThreshold
+from streamdp.mechanisms.noise import GaussianNoise
 from streamdp.types import Neighbours, UnitBound
 from tests.contract.memory import keys as memory
 from tests.privacy.keys.rho import keys, largest_losses
@@ -31,12 +31,12 @@ def test_one_unit_more_or_another_costs_rho_but_with_chance_delta(
 
 def test_a_border_for_one_key_of_several_is_seen() -> None:
     """Deltas of a unit's keys add up."""
-    distance = gaussian_threshold._distance
+    distance = key_selection._distance
 
     def near(squared: Fraction, delta: Fraction) -> int:
         return distance(squared, delta * 2)
 
-    with patch.object(gaussian_threshold, "_distance", near):
+    with patch.object(key_selection, "_distance", near):
         assert largest_losses(keys(rows=2))[0] > 1.05
 
 

@@ -15,9 +15,8 @@ from fractions import Fraction
 from typing import Any
 from unittest.mock import patch
 
-from streamdp.privacy import discrete_gaussian as module
-from streamdp.privacy import discrete_laplace as proposals
-from streamdp.privacy.discrete_gaussian import discrete_gaussian
+from streamdp.privacy import draws
+from streamdp.privacy.draws import discrete_gaussian
 from tests.privacy.ways import coin, even_again, law_of
 
 Law = Mapping[int, float]
@@ -26,7 +25,7 @@ VARIANCES = tuple(map(Fraction, ("1/2", "1", "7/3", "4", "25/2")))
 ORDERS = (1.25, 1.5, 2.0, 3.0, 4.0)
 SHIFTS = (1, 2)
 
-REAL_COIN = vars(module)["exponential_coin"]
+REAL_COIN = draws.exponential_coin
 
 NEGLIGIBLE = 1e-9
 """Shares below it are left out: enumeration stops at a share of 1e-12."""
@@ -35,10 +34,9 @@ NEGLIGIBLE = 1e-9
 def production_law(squared: Fraction) -> dict[int, float]:
     """P(z), of the sampler as it is."""
     with ExitStack() as stack:
-        stack.enter_context(patch.object(proposals, "exactly_below", even_again))
-        stack.enter_context(patch.object(proposals, "exponential_coin", coin))
-        if vars(module)["exponential_coin"] is REAL_COIN:
-            stack.enter_context(patch.object(module, "exponential_coin", coin))
+        stack.enter_context(patch.object(draws, "exactly_below", even_again))
+        if draws.exponential_coin is REAL_COIN:
+            stack.enter_context(patch.object(draws, "exponential_coin", coin))
         return law_of(lambda walk: discrete_gaussian(squared, walk))
 
 
@@ -93,19 +91,26 @@ class Mutant:
 
 
 def _coin(numerator: int, denominator: int) -> AbstractContextManager[Any]:
+    """Another coin where a proposal is accepted; proposals are tossed as they are."""
+    real = draws.discrete_laplace
+
     def changed(part: int, whole: int, walk: Any) -> bool:
         return coin(numerator * part, denominator * whole, walk)
 
-    return patch.object(module, "exponential_coin", changed)
+    def proposed(scale: Fraction, walk: Any) -> int:
+        with patch.object(draws, "exponential_coin", coin):
+            return real(scale, walk)
+
+    return patch.multiple(draws, exponential_coin=changed, discrete_laplace=proposed)
 
 
 def _proposal(step: int) -> AbstractContextManager[Any]:
-    real = proposals.discrete_laplace
+    real = draws.discrete_laplace
 
     def changed(scale: Fraction, walk: Any) -> int:
         return real(scale + step, walk)
 
-    return patch.object(module, "discrete_laplace", changed)
+    return patch.object(draws, "discrete_laplace", changed)
 
 
 MUTANTS = (

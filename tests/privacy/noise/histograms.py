@@ -18,12 +18,13 @@ from typing import Any, TypeVar, cast
 from unittest.mock import patch
 
 from streamdp.kinds.charging import UnitCharging
-from streamdp.mechanisms import additive_noise, gaussian_noise, histograms
+from streamdp.mechanisms import histograms
+from streamdp.mechanisms import noise as noise_module
 from streamdp.mechanisms.histograms import Histogram, Histograms
 from streamdp.mechanisms.noise import noise_at
 from streamdp.mechanisms.quantile_tree.sharpness import Relation
-from streamdp.privacy import discrete_laplace as laplace_module
-from streamdp.privacy.discrete_laplace import discrete_laplace
+from streamdp.privacy import draws as laplace_module
+from streamdp.privacy.draws import discrete_laplace
 from streamdp.privacy.events import rho_of
 from streamdp.privacy.price import Price
 from streamdp.types import CellCounts, CellQuery, Charge, Entropy, Plan, UnitBound
@@ -224,8 +225,8 @@ def _forking() -> Iterator[None]:
         return int(entropy.noise(True, squared))
 
     with ExitStack() as stack:
-        stack.enter_context(patch.object(additive_noise, "discrete_laplace", laplace))
-        stack.enter_context(patch.object(gaussian_noise, "discrete_gaussian", gaussian))
+        stack.enter_context(patch.object(noise_module, "discrete_laplace", laplace))
+        stack.enter_context(patch.object(noise_module, "discrete_gaussian", gaussian))
         yield
 
 
@@ -322,12 +323,12 @@ def _cut_at_records() -> Any:
 
 
 def _empty_bins_without_noise() -> Any:
-    real = additive_noise.AdditiveNoise.draw
+    real = noise_module.AdditiveNoise.draw
 
     def draw(self: Any, values: Iterable[int], entropy: Entropy) -> tuple[int, ...]:
         return tuple(real(self, [value], entropy)[0] if value else 0 for value in values)
 
-    return patch.object(additive_noise.AdditiveNoise, "draw", draw)
+    return patch.object(noise_module.AdditiveNoise, "draw", draw)
 
 
 def _told_exactly() -> Any:

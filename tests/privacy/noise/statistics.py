@@ -20,9 +20,8 @@ from streamdp.kinds.statistics.kind import Statistics
 from streamdp.kinds.statistics.measures.counts import Count
 from streamdp.kinds.statistics.measures.moments import Moment, MomentOf
 from streamdp.kinds.statistics.measures.protocol import Measure
-from streamdp.mechanisms import additive_noise, gaussian_noise
-from streamdp.mechanisms.additive_noise import AdditiveNoise
-from streamdp.mechanisms.gaussian_noise import GaussianNoise
+from streamdp.mechanisms import noise as noise_module
+from streamdp.mechanisms.noise import AdditiveNoise, GaussianNoise
 from streamdp.privacy.filters import Measure as MeasureOfLoss
 from streamdp.privacy.price import Price
 from streamdp.types import Batch, Dimension, Entropy, Grid, Neighbours, Plan
@@ -149,7 +148,7 @@ def hidden(kind: Statistics, plan: Plan, statistic: Any) -> Hidden:
         scales.append(scale)
         return 0
 
-    module = gaussian_noise if measure == "rho" else additive_noise
+    module = noise_module
     form: Any = GaussianNoise if measure == "rho" else AdditiveNoise
     draw = form.draw
     scales: list[Fraction] = []

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
-from streamdp.privacy.discrete_gaussian import discrete_gaussian, discrete_gaussian_variance
+from streamdp.privacy.draws import discrete_gaussian, discrete_gaussian_variance
 from tests.privacy.noise.gaussian import (
     MUTANTS,
     VARIANCES,

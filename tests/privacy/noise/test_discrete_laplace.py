@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
-from streamdp.privacy import discrete_laplace as module
-from streamdp.privacy import exponential_coins
-from streamdp.privacy.discrete_laplace import discrete_laplace
-from streamdp.privacy.entropy import OperatingSystemEntropy
+from streamdp.privacy import draws
+from streamdp.privacy import draws as module
+from streamdp.privacy.draws import OperatingSystemEntropy, discrete_laplace
 from streamdp.types import Entropy
 from tests.privacy.ways import Rejecting, coin, even_again, law_of
 
@@ -33,7 +32,7 @@ class _Uniform:
 @pytest.mark.parametrize("bound", [1, 2, 3, 5, 7, 8])
 def test_uniform_integers_are_even(bound: int) -> None:
     """Every value has the same share, to the last bit."""
-    found = law_of(lambda walk: exponential_coins.exactly_below(bound, walk), Rejecting)
+    found = law_of(lambda walk: draws.exactly_below(bound, walk), Rejecting)
     assert sorted(found) == list(range(bound))
     assert len(set(found.values())) == 1
 
@@ -41,8 +40,8 @@ def test_uniform_integers_are_even(bound: int) -> None:
 @pytest.mark.parametrize(("part", "whole"), [(0, 3), (1, 1), (1, 3), (2, 3), (999, 1000), (7, 3)])
 def test_coins_fall_heads_with_an_exponential_bias(part: int, whole: int) -> None:
     """e^(-part/whole), from coins of rational bias."""
-    with patch.object(exponential_coins, "exactly_below", _Uniform):
-        found = law_of(lambda walk: exponential_coins.exponential_coin(part, whole, walk))
+    with patch.object(draws, "exactly_below", _Uniform):
+        found = law_of(lambda walk: draws.exponential_coin(part, whole, walk))
     assert found[True] == pytest.approx(math.exp(-part / whole), abs=1e-11)
 
 

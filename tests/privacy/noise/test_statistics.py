@@ -14,7 +14,7 @@ from streamdp.kinds.statistics.kind import Statistics
 from streamdp.kinds.statistics.measures import moments
 from streamdp.kinds.statistics.measures.protocol import Allowance, Asked
 from streamdp.mechanisms.clip import Clip
-from streamdp.mechanisms.gaussian_noise import GaussianNoise
+from streamdp.mechanisms.noise import GaussianNoise
 from streamdp.privacy.events import epsilon_of, rho_of
 from streamdp.types import Grid, Term
 from tests.privacy.noise.statistics import (

@@ -20,7 +20,7 @@ from unittest.mock import patch
 from streamdp.kinds.grouped import Grouped
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.learning.point_gradient import PrivateGradient
-from streamdp.mechanisms import additive_noise
+from streamdp.mechanisms import noise as noise_module
 from streamdp.mechanisms.quantile_tree import noisy_gradient
 from streamdp.mechanisms.quantile_tree.noisy_gradient import UNITS, NoisyGradient
 from streamdp.mechanisms.quantile_tree.sharpness import Relation
@@ -107,7 +107,7 @@ def _recorded(scales: list[Fraction]) -> Iterator[None]:
         scales.append(scale)
         return 0
 
-    with patch.object(additive_noise, "discrete_laplace", silent):
+    with patch.object(noise_module, "discrete_laplace", silent):
         yield
 
 

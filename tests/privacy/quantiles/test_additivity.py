@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from streamdp.mechanisms.quantile_tree.measure import Measure
 from streamdp.mechanisms.quantile_tree.sharpness import RELATIVE_ERROR
-from streamdp.priors.families import Cauchy, HalfCauchy, Laplace, Uniform
-from streamdp.priors.mixture import Mixture
 from streamdp.priors.public import Tabulated
+from streamdp.priors.shapes import Cauchy, HalfCauchy, Laplace, Mixture, Uniform
 from streamdp.types import Grid, Prior
 
 FAR = 2**45

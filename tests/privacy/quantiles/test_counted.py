@@ -23,8 +23,8 @@ from streamdp.learning.learner import CountedPlan
 from streamdp.learning.mixture.mixture import BayesianMixture
 from streamdp.mechanisms.histograms import Histogram, Histograms, exact_counts
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
-from streamdp.priors.families import Cauchy
 from streamdp.priors.joint import JointPrior
+from streamdp.priors.shapes import Cauchy
 from streamdp.privacy.events import epsilon_of, rho_of
 from streamdp.privacy.price import Price
 from streamdp.simulation.comparison import chance

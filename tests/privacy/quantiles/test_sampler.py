@@ -8,7 +8,7 @@ import pytest
 
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
-from streamdp.privacy.entropy import OperatingSystemEntropy
+from streamdp.privacy.draws import OperatingSystemEntropy
 from streamdp.types import CellCounts, Entropy
 from tests.privacy.quantiles.law import Law, forking, law_of, replaced
 from tests.privacy.quantiles.neighbours import Records, counts_of, level, unit_grid

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from streamdp.mechanisms.quantile_tree import measure
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
-from streamdp.priors.families import Uniform
+from streamdp.priors.shapes import Uniform
 from streamdp.types import Entropy, Grid
 from tests.privacy.quantiles.law import Law, forking, law_of
 from tests.privacy.quantiles.neighbours import Records, Steps, counts_of, log_ratio, unit_grid

@@ -16,8 +16,8 @@ from streamdp.learning.learner import DrawnPlan
 from streamdp.learning.mixture.mixture import BayesianMixture
 from streamdp.mechanisms.histograms import Histograms
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
-from streamdp.priors.families import Cauchy
 from streamdp.priors.joint import JointPrior
+from streamdp.priors.shapes import Cauchy
 from streamdp.privacy.price import Price
 from streamdp.simulation.comparison import chance
 from streamdp.types import Batch, CellCounts, Entropy, Json, Outcome, Plan

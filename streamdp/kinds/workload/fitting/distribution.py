@@ -3,18 +3,144 @@
 A(x) = total·exp(Σ_i λ_i(x))/Z, one number λ a cell of an item, whatever the size of the domain. Up
 to 2^21 cells A is an array. Beyond, marginals come from eliminating the other axes one by one,
 which is cheap if the items do not tie too many axes together.
+
+The domain is one of public categorical axes. An item of a workload is a partition of the domain: a
+marginal (one cell for each combination of its axes), or a predicate (two cells: where it holds, and
+where not). Every record is in exactly one cell of every item.
+
+`refit` fits a distribution to noisy counts without leaving a prior further than they ask for:
+
+min over A of KL(A‖F)/φ + Σ_i |M_i A - y_i|²/(2σ²), masses and not shares, so totals are fitted
+too. The dual is A = F·exp(φ·Σ_i λ_i), λ_i = (y_i - M_i A)/σ²; here A = F·exp(Σ_i φ_i·λ_i), for the
+prior may be further from large cells than from small ones. For one item and the others fixed the
+cells part, and each has a closed form; items take turns until nothing moves. That is
+multiplicative weights run to its fixed point. Post-processing: it sees no record.
+
+References:
+    Hardt, Ligett & McSherry 2012; McKenna, Sheldon & Miklau 2019.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from scipy.special import wrightomega
 
-from streamdp.kinds.workload.fitting.marginals import Axes, Item, Workload
-from streamdp.types import FloatArray
+from streamdp.mechanisms.noise import Noise
+from streamdp.types import FloatArray, IntArray
+
+Axes = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Item:
+    """A partition of the domain that looks at some axes.
+
+    Args:
+        axes: Axes by their index, increasing.
+        shape: Cells of each of them.
+        labels: Cell of the partition of each cell of the axes, shape (prod(shape),); None for
+            the marginal itself.
+    """
+
+    axes: Axes
+    shape: tuple[int, ...]
+    labels: IntArray | None = None
+
+    @property
+    def size(self) -> int:
+        """Cells of the partition."""
+        if self.labels is None:
+            return math.prod(self.shape)
+        return int(self.labels.max()) + 1
+
+    def counts(self, marginal: IntArray) -> IntArray:
+        """Exact counts of its cells, of a table of its axes."""
+        flat = marginal.reshape(-1)
+        if self.labels is None:
+            return flat
+        counts = np.zeros(self.size, dtype=np.int64)
+        np.add.at(counts, self.labels, flat)
+        return counts
+
+    def masses(self, marginal: FloatArray) -> FloatArray:
+        """Masses of its cells, of a table of its axes."""
+        flat = marginal.reshape(-1)
+        if self.labels is None:
+            return flat
+        return np.bincount(self.labels, weights=flat, minlength=self.size).astype(np.float64)
+
+    def lift(self, values: FloatArray) -> FloatArray:
+        """The value of the cell that each cell of the axes is in, shape `shape`."""
+        spread = values if self.labels is None else values[self.labels]
+        return spread.reshape(self.shape)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Workload:
+    """A domain and its items.
+
+    Args:
+        sizes: Cells of each axis.
+        items: What is counted.
+        unlisted: How many cells of each axis, its last, are for what is not listed; none if it is
+            left out.
+    """
+
+    sizes: tuple[int, ...]
+    items: tuple[Item, ...]
+    unlisted: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.unlisted:
+            object.__setattr__(self, "unlisted", (0,) * len(self.sizes))
+
+    @property
+    def cells(self) -> int:
+        """Cells of the domain."""
+        return math.prod(self.sizes)
+
+    @property
+    def answers(self) -> int:
+        """Cells of all items together."""
+        return sum(item.size for item in self.items)
+
+    @property
+    def largest(self) -> int:
+        """Cells of the largest item."""
+        return max(item.size for item in self.items)
+
+    def listed(self, item: Item) -> tuple[int, ...]:
+        """Cells that are listed, of each axis of an item; of a predicate all that it has."""
+        if item.labels is not None:
+            return (item.size,)
+        return tuple(self.sizes[axis] - self.unlisted[axis] for axis in item.axes)
+
+    def item(self, axes: Axes, labels: IntArray | None = None) -> Item:
+        """An item over axes of this domain."""
+        return Item(axes, tuple(self.sizes[axis] for axis in axes), labels)
+
+    @classmethod
+    def of(cls, sizes: Sequence[int], marginals: Sequence[Axes]) -> Workload:
+        """The workload of some marginals."""
+        bare = cls(tuple(sizes), ())
+        return cls(bare.sizes, tuple(bare.item(axes) for axes in marginals))
+
+
+def marginals_up_to(axes: int, most: int) -> tuple[Axes, ...]:
+    """All sets of 1 to `most` axes, the smaller first.
+
+    >>> marginals_up_to(3, 2)
+    ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2))
+    """
+    sizes = range(1, most + 1)
+    return tuple(each for size in sizes for each in itertools.combinations(range(axes), size))
+
 
 MOST_CELLS = 2**21
 """Cells of a domain that is held as an array, and of an intermediate table that is not."""
@@ -193,3 +319,72 @@ def _cells(workload: Workload, axes: set[int]) -> int:
 def _spread(axes: Sequence[int], sizes: Sequence[int]) -> tuple[int, ...]:
     """Shape in which a table of some axes broadcasts over the domain."""
     return tuple(size if axis in axes else 1 for axis, size in enumerate(sizes))
+
+
+MOST_SWEEPS = 40
+STILL = 1e-3
+"""A sweep that moves a smaller share of the mass is the last."""
+
+_LEAST_MASS = 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measurement:
+    """Noisy counts of an item. Public.
+
+    Args:
+        place: Of the item in the workload.
+        values: Its cells' counts with noise.
+        variance: Of the noise of a cell, as fits are told it.
+        noise: Of a cell; None where values are foretold, not drawn.
+    """
+
+    place: int
+    values: FloatArray
+    variance: float
+    noise: Noise | None = None
+
+
+def refit(
+    workload: Workload,
+    prior: Distribution,
+    measurements: Sequence[Measurement],
+    pliancies: Sequence[float],
+) -> dict[int, FloatArray]:
+    """Tilt the prior in place, and return what was added to the potentials of each item.
+
+    Args:
+        workload: Domain and items.
+        prior: F; becomes A.
+        measurements: y, of this batch; an item may be measured twice.
+        pliancies: φ of each: variance of a cell's count that the prior leaves open, over the count.
+    """
+    duals = [np.zeros(len(each.values)) for each in measurements]
+    for _ in range(MOST_SWEEPS):
+        moved = 0.0
+        for number, (each, pliancy) in enumerate(zip(measurements, pliancies, strict=True)):
+            masses = prior.masses(workload.items[each.place])
+            change = _block(masses, duals[number], each, pliancy)
+            duals[number] += change / pliancy
+            prior.tilt(each.place, change)
+            shift = np.abs(masses * np.expm1(change)).sum()
+            moved = max(moved, float(shift / max(masses.sum(), 1.0)))
+        if moved < STILL or len(measurements) == 1:
+            break
+    tilts: dict[int, FloatArray] = {}
+    for each, dual, pliancy in zip(measurements, duals, pliancies, strict=True):
+        tilts[each.place] = tilts.get(each.place, 0.0) + pliancy * dual
+    return tilts
+
+
+def _block(
+    masses: FloatArray, dual: FloatArray, measured: Measurement, pliancy: float
+) -> FloatArray:
+    """z with σ²·(λ + z/φ) = y - a·e^z in each cell.
+
+    With w = (a/b)·e^z, b = σ²/φ and c = y - σ²·λ this is w + ln w = c/b + ln(a/b), Wright's omega.
+    """
+    slope = measured.variance / pliancy
+    scaled = (measured.values - measured.variance * dual) / slope
+    log_mass = np.log(np.maximum(masses, _LEAST_MASS) / slope)
+    return np.asarray(scaled - wrightomega(scaled + log_mass))

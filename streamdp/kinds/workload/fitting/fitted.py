@@ -10,12 +10,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from streamdp.kinds.workload.fitting.concentration import Concentration
-from streamdp.kinds.workload.fitting.distribution import LARGEST_POTENTIAL, distribution
+from streamdp.kinds.workload.fitting.distribution import (
+    LARGEST_POTENTIAL,
+    Measurement,
+    Workload,
+    distribution,
+    refit,
+)
 from streamdp.kinds.workload.fitting.hypotheses import LAST, SLOW, UNIFORM, Fit, Memory
-from streamdp.kinds.workload.fitting.marginals import Workload
-from streamdp.kinds.workload.fitting.refit import Measurement, refit
-from streamdp.kinds.workload.fitting.spread import schedule
+from streamdp.kinds.workload.fitting.spread import Concentration, schedule
 from streamdp.types import FloatArray
 
 KEPT = 0.8

@@ -21,8 +21,7 @@ from streamdp.mechanisms.quantile_tree.planning.simulation import (
     rank_error,
     standard_batch,
 )
-from streamdp.priors.families import Cauchy
-from streamdp.priors.shapes import shapes_from_bounds
+from streamdp.priors.shapes import Cauchy, shapes_from_bounds
 from streamdp.types import FloatArray, Grid
 
 QUANTILES = (1, 3, 9, 29, 99)

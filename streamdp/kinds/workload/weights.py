@@ -10,13 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from streamdp.kinds.workload.drawing.design import Choose, Design
-from streamdp.kinds.workload.drawing.online import Gate, Passed
-from streamdp.kinds.workload.drawing.rounds import is_blind, rounds_for
+from streamdp.kinds.workload.design import Choose, Design, Gate, Passed, is_blind, rounds_for
+from streamdp.kinds.workload.fitting.distribution import Measurement, Workload
 from streamdp.kinds.workload.fitting.fitted import Fitting
 from streamdp.kinds.workload.fitting.hypotheses import UNIFORM, Fit, Memory
-from streamdp.kinds.workload.fitting.marginals import Workload
-from streamdp.kinds.workload.fitting.refit import Measurement
 from streamdp.mechanisms.quantile_tree.sharpness import Relation
 from streamdp.privacy.events import choice
 from streamdp.privacy.filters import Measure

@@ -1,1 +1,0 @@
-"""How a release of a workload is drawn: its rounds, choices, tests and measurements."""

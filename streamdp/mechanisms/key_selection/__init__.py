@@ -1,1 +1,0 @@
-"""How are keys found in the data without one unit deciding it."""
