@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 from streamdp.kinds.spec import BuildContext
 from streamdp.kinds.workload.build import build
-from streamdp.kinds.workload.fitting.distribution import Measurement, Workload
+from streamdp.kinds.workload.fitting import fitted
+from streamdp.kinds.workload.fitting.distribution import Measurement, Workload, distribution
 from streamdp.kinds.workload.fitting.fitted import Fitting
 from streamdp.kinds.workload.fitting.hypotheses import SLOW, UNIFORM, Memory, from_json, to_json
 from streamdp.kinds.workload.fitting.spread import Concentration
@@ -44,13 +46,29 @@ def test_a_fiftieth_is_expected_of_each_and_as_much_of_listed_cells(marginals: A
     """Whichever tables are asked for; all hypotheses begin there."""
     known = configured(marginals)
     memory = Memory.empty(known, ROWS)
-    fitted = Fitting(known, memory).fit(()).distribution
-    assert fitted.marginal((0,)) == pytest.approx([245.0] * 4 + [20.0])
-    assert fitted.marginal((1,)) == pytest.approx([980 / 3] * 3 + [20.0])
-    assert fitted.marginal((2,)) == pytest.approx([480.0, 480.0, 20.0, 20.0])
+    found = Fitting(known, memory).fit(()).distribution
+    assert found.marginal((0,)) == pytest.approx([245.0] * 4 + [20.0])
+    assert found.marginal((1,)) == pytest.approx([980 / 3] * 3 + [20.0])
+    assert found.marginal((2,)) == pytest.approx([480.0, 480.0, 20.0, 20.0])
     for place, item in enumerate(known.items):
         foretold = Fitting(known, memory).prior_masses(SLOW, place)
-        np.testing.assert_allclose(foretold, fitted.masses(item))
+        np.testing.assert_allclose(foretold, found.masses(item))
+
+
+def test_a_hypothesis_that_says_as_another_is_not_computed_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One distribution before the first release, three after two that differ."""
+    known, made = configured(), Mock(side_effect=distribution)
+    monkeypatch.setattr(fitted, "distribution", made)
+    memory = Memory.empty(known, ROWS)
+    Fitting(known, memory)
+    assert made.call_count == 1
+    for values in ([900.0, 50.0, 25.0, 15.0, 10.0], [10.0, 15.0, 25.0, 50.0, 900.0]):
+        memory = memory.after(Fitting(known, memory).fit((Measurement(0, np.array(values), 30.0),)))
+    made.reset_mock()
+    Fitting(known, memory)
+    assert made.call_count == 3
 
 
 def test_what_releases_show_of_them_is_learned_where_nothing_repeats() -> None:

@@ -12,7 +12,9 @@ import numpy as np
 
 from streamdp.kinds.workload.fitting.distribution import (
     LARGEST_POTENTIAL,
+    Distribution,
     Measurement,
+    Potentials,
     Workload,
     distribution,
     refit,
@@ -105,6 +107,17 @@ FAR = 2.5
 """Deviations, noise among them, from which on a batch is of another size than is remembered."""
 
 
+def _priors(workload: Workload, memory: Memory) -> list[Distribution]:
+    """The distribution of each hypothesis; before a first release they are one and the same."""
+    found: list[tuple[Potentials, Distribution]] = []
+    for hypothesis in (UNIFORM, SLOW, LAST):
+        potentials = memory.potentials(hypothesis, workload)
+        known = [prior for of, prior in found if all(map(np.array_equal, of, potentials))]
+        prior = known[0] if known else distribution(workload, potentials, memory.total)
+        found.append((potentials, prior))
+    return [prior for _, prior in found]
+
+
 class Fitting:
     """Fits one batch, measurement by measurement. Post-processing: it sees no record.
 
@@ -120,10 +133,7 @@ class Fitting:
         self._blind = blind
         self._errors = memory.expected_errors(workload)
         self._means: dict[tuple[int, int], FloatArray] = {}
-        self._priors = [
-            distribution(workload, memory.potentials(each, workload), memory.total)
-            for each in (UNIFORM, SLOW, LAST)
-        ]
+        self._priors = _priors(workload, memory)
         self._apart = self._distances()
 
     def fit(self, measurements: tuple[Measurement, ...]) -> Fit:
