@@ -66,7 +66,8 @@ def test_a_process_that_is_killed_leaves_no_record(lake: Storage, tmp_path: Path
     """Links to nothing may stay; no file does."""
     lake.put("in/a.csv", CANARY)
     code = (
-        "from streamdp.objects import address, copies, storage\n"
+        "from streamdp.backends.duckdb import objects as copies\n"
+        "from streamdp.objects import address, storage\n"
         "held = copies.taken(storage.listed(address.parsed('s3://lake/in/a.csv')))\n"
         "print(open(held.files[0].path).read(), flush=True)\n"
         "import signal; signal.pause()\n"
