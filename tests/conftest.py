@@ -16,7 +16,8 @@ QUICK = (
     "test_architecture.py",
 )
 """What `pytest -m quick` runs, below this folder: costs and draws enumerated, the ledger, the order
-of a release, the configuration, one run from end to end. Without Spark and long profiles."""
+of a release, the configuration, one run from end to end. Without Spark, long profiles and the
+widest enumeration."""
 
 HERE = Path(__file__).parent
 
@@ -31,7 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark what is quick."""
     name = item.nodeid.removeprefix(f"{HERE.name}/")
-    slow = "spark" in name.lower() or item.get_closest_marker("long")
+    slow = "spark" in name.lower() or "K=4" in name or item.get_closest_marker("long")
     if name.startswith(QUICK) and not slow:
         item.add_marker("quick")
 
