@@ -320,7 +320,7 @@ def _truth(kind: Statistics, statistic: CompoundAnswer) -> FloatArray:
                 found.append([_moment(each, counts)])
             case UnitSizes():
                 shares = each.left_out(counts, np.zeros(len(counts)), 0.0)
-                found.append([*counts.tolist(), *shares.point.tolist()])
+                found.append([*counts.tolist(), *shares[0].tolist()])
             case _:
                 found.append(counts.tolist())
     return np.concatenate(found)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from streamdp.kinds.statistics.measures.common_levels import drawn_together
-from streamdp.kinds.statistics.measures.quotient import noise_of_quotient
+from streamdp.kinds.statistics.measures.quotient import ends, noise_of_quotient
 from streamdp.kinds.statistics.measures.series_filter import Estimates, SeriesFilter
 from streamdp.types import FloatArray
 
@@ -171,7 +171,7 @@ def test_means_that_stay_are_averaged_under_much_noise() -> None:
 
 def test_noise_of_a_quotient_follows_from_what_was_believed_of_it() -> None:
     """A large noisy value has not the larger noise; a belief that values refute is not followed."""
-    numbers = Estimates(*(np.array([each, each]) for each in (100.0, 80.0, 120.0)))
+    numbers = Estimates(*(np.array([each, each]) for each in (100.0, 80.0, 120.0, 100.0)))
     value, doubt, own = np.array([20.0, 40.0]), np.array([4.0, 4.0]), np.array([2.0, 2.0])
     known = noise_of_quotient(value, np.array([10.0, 10.0]), doubt, own, numbers, 50.0)
     assert known[0] == known[1] > 2.0
@@ -181,6 +181,16 @@ def test_noise_of_a_quotient_follows_from_what_was_believed_of_it() -> None:
     assert stale.max() < known.min()
     first = noise_of_quotient(value, np.full(2, np.nan), np.full(2, np.nan), own, numbers, 50.0)
     assert known[0] < first[0] < first[1]
+
+
+def test_an_unsure_number_of_records_adds_to_the_noise_of_a_quotient() -> None:
+    """At the centre it adds little; far from it, what the number may be off by. Never less."""
+    numbers = Estimates(*(np.array([each, each]) for each in (100.0, 60.0, 140.0, 400.0)))
+    below, above = ends(np.array([0.0, 30.0]), np.full(2, 4.0), np.full(2, 4.0), numbers)
+    assert (below >= 4.0).all()
+    assert max(below[0], above[0]) < 1.1 * 4.0
+    assert above[1] > 30.0 * (100.0 / 60.0 - 1.0)
+    assert 30.0 * (1.0 - 100.0 / 140.0) < below[1] < 4.0 + 30.0 * (1.0 - 100.0 / 140.0)
 
 
 def test_small_counts_of_a_table_are_known_together() -> None:

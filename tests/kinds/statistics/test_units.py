@@ -108,11 +108,12 @@ def test_what_a_bound_leaves_out_lies_within_its_interval() -> None:
 def test_any_numbers_make_shares(units: list[float]) -> None:
     """Also those of an empty batch, where all is possible."""
     found = UnitSizes("sizes", (2, 5)).left_out(np.array(units, dtype=float), np.full(3, 4.0), 2.1)
-    assert np.isfinite([found.point, found.lower, found.upper]).all()
-    assert (found.lower <= found.point).all()
-    assert (found.point <= found.upper).all()
+    point, lower, upper = found
+    assert np.isfinite(found).all()
+    assert (lower <= point).all()
+    assert (point <= upper).all()
     if max(units) <= 0:
-        assert found.upper[0] == 1.0
+        assert upper[0] == 1.0
 
 
 def test_what_cannot_be_meant_is_refused() -> None:

@@ -23,8 +23,8 @@ from streamdp.kinds.statistics.measures.protocol import LEVEL, Allowance, Asked,
 from streamdp.kinds.statistics.measures.quotient import (
     deviation,
     divisor,
+    ends,
     noise_of_quotient,
-    quotient,
 )
 from streamdp.kinds.statistics.measures.series_filter import (
     FEW,
@@ -137,7 +137,7 @@ class MomentOf:
             len(groups) * asked[0].noise.variance,
         )
         n = divisor(numbers)
-        value, lower, upper, variance = self._raw(seen, asked, noisy, numbers)
+        value, below, above, variance = self._raw(seen, asked, noisy, numbers)
         after: Json = {"count": counted}
         if self.moment == "sum":
             series = SeriesFilter(
@@ -166,12 +166,11 @@ class MomentOf:
             after["series"], found = self._variance(
                 seen, asked, noisy, numbers, series, state.get("series"), weekday, of_mean
             )
-        following = self._following(seen, asked, mean, n)
-        after["clip"] = following.stored()
+        after["clip"] = self._following(seen, asked, mean, n).stored()
         hidden = self._hidden(seen, numbers, mean)
-        divided = self._divided(seen, numbers, found, mean)
-        raw = (value, lower, upper)
-        rows = self._rows(raw, variance, (found.point, *divided), hidden, empty)
+        drawn = Estimates(value, value - below, value + above, variance)
+        ends = [self._ends(seen, numbers, each, hidden) for each in (drawn, found)]
+        rows = self._rows(value, found.point, ends, variance, empty)
         if self.moment == "sum":
             return after, rows
         few = np.minimum(FEW, np.maximum(FEW_SHARE * numbers.point, 1.0))
@@ -179,25 +178,26 @@ class MomentOf:
 
     def _rows(
         self,
-        raw: tuple[FloatArray, FloatArray, FloatArray],
+        value: FloatArray,
+        smoothed: FloatArray,
+        ends: Sequence[tuple[FloatArray, FloatArray]],
         variance: FloatArray,
-        smoothed: tuple[FloatArray, FloatArray, FloatArray],
-        hidden: tuple[FloatArray, FloatArray],
         empty: BoolArray,
     ) -> Rows:
-        """Values with ends that are widened by what clipping may hide, cut to what is possible."""
+        """Values with their ends, cut to what is possible."""
         low, high = self._possible()
-        (value, lower, upper), (point, least, largest) = raw, smoothed
-        below, above = hidden
-        value, point = np.clip(value, low, high), np.clip(point, low, high)
+        value, smoothed = np.clip(value, low, high), np.clip(smoothed, low, high)
+        (lower, upper), (least, largest) = ends
+        if self.moment == "sum":
+            least, largest = np.floor(least), np.ceil(largest)
         step = float(self.grid.resolution) ** (2 if self.moment == "variance" else 1)
         return Rows(
             value * step,
-            np.minimum(value, np.maximum(lower - below, low)) * step,
-            np.maximum(value, np.minimum(upper + above, high)) * step,
-            point * step,
-            np.clip(least - below, low, high) * step,
-            np.clip(largest + above, low, high) * step,
+            np.clip(lower, low, value) * step,
+            np.clip(upper, value, high) * step,
+            smoothed * step,
+            np.clip(least, low, smoothed) * step,
+            np.clip(largest, smoothed, high) * step,
             variance * step**2,
             empty,
         )
@@ -236,30 +236,30 @@ class MomentOf:
         noisy: Sequence[Sequence[int]],
         numbers: Estimates,
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Value, its least and its most, and variance of its noise, in cells, of clipped values.
+        """Value of clipped values, how far it may lie below and above, and variance of its noise.
 
-        A mean of clipped values lies within the clip, whatever noise says of sum and number.
+        In cells, and as far as noise of sums goes. A mean of clipped values lies within the clip,
+        whatever noise says of sum and number.
         """
         first = np.array(noisy[1], dtype=np.float64)
         noise, n = asked[1].noise, divisor(numbers)
         if self.moment == "sum":
-            reach, flat = noise.reach(LEVEL), np.ones_like(first)
-            return first, first - reach, first + reach, noise.variance * flat
+            off = np.full_like(first, noise.reach(LEVEL))
+            return first, off, off, np.full_like(first, noise.variance)
         most, n_share = float(clip.reach), deviation(numbers) / n
-        mean = np.clip(first / n, -most, most)
-        low, high = quotient(first, noise.reach(LEVEL), numbers, -most, most)
+        mean, reach = np.clip(first / n, -most, most), noise.reach(LEVEL) / n
         mean_variance = noise.variance / n**2 + (mean * n_share) ** 2
         mean_variance = np.minimum(mean_variance, most**2)
         if self.moment == "mean":
-            return clip.centre + mean, clip.centre + low, clip.centre + high, mean_variance
+            return clip.centre + mean, reach, reach, mean_variance
         squares, second = np.array(noisy[2], dtype=np.float64), asked[2].noise
         square = np.clip(squares / n, -(most**2), most**2)
-        least, largest = quotient(squares, second.reach(LEVEL), numbers, 0.0, most**2)
         variance = second.variance / n**2 + 4 * mean**2 * mean_variance + (square * n_share) ** 2
         variance = np.minimum(variance, most**4)
-        nearest = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(low**2, high**2))
-        lower, upper = least - np.maximum(low**2, high**2), largest - nearest
-        return square - mean**2, lower, upper, variance
+        size, own = np.abs(mean), second.reach(LEVEL) / n
+        below = np.hypot(own, (size + reach) ** 2 - mean**2)
+        above = np.hypot(own, mean**2 - np.maximum(size - reach, 0.0) ** 2)
+        return square - mean**2, below, above, variance
 
     def _mean(
         self,
@@ -304,32 +304,31 @@ class MomentOf:
         noise = noise_of_quotient(squares, believed, doubt, own, numbers, most)
         return series.step(state, (squares - mean**2 - v).tolist(), noise.tolist(), weekday)
 
-    def _divided(
-        self, clip: Clip, numbers: Estimates, found: Estimates, mean: FloatArray
+    def _ends(
+        self,
+        clip: Clip,
+        numbers: Estimates,
+        found: Estimates,
+        hidden: tuple[FloatArray, FloatArray],
     ) -> tuple[FloatArray, FloatArray]:
-        """Widen intervals of smoothed values by the error of the numbers they were divided by.
+        """Ends of the moment, by all that may be wrong with an estimate of clipped values.
 
-        Numbers of records are filtered, so their error lasts: more releases do not lessen it.
+        Noise and the number of records are wrong independently of each other; what clipping hides
+        lies on one side. Numbers of records are filtered, so their error lasts: more releases do
+        not lessen it.
         """
+        below, above = found.point - found.lower, found.upper - found.point
         if self.moment == "sum":
-            return np.floor(found.lower), np.ceil(found.upper)
-        n, most = divisor(numbers), float(clip.reach)
-        few, many = np.maximum(numbers.lower, 1.0), np.maximum(numbers.upper, 1.0)
-        less, more = np.minimum(n / many, 1.0), np.maximum(n / few, 1.0)
-        if self.moment == "mean":
-            low, high = found.lower - clip.centre, found.upper - clip.centre
-            low, high = np.minimum(low * less, low * more), np.maximum(high * less, high * more)
-            low, high = np.clip(low, -most, most), np.clip(high, -most, most)
-            return (
-                np.minimum(clip.centre + low, found.point),
-                np.maximum(clip.centre + high, found.point),
-            )
-        squared = mean**2
-        low = np.minimum(found.lower, less * (found.lower - squared * (more - 1.0)))
-        high = np.maximum(found.upper, more * (found.upper + squared * (1.0 - less)))
-        return np.maximum(low, np.minimum(found.point, 0.0)), np.maximum(
-            np.minimum(high, most**2), found.point
+            return found.lower - hidden[0], found.upper + hidden[1]
+        most = float(clip.reach)
+        centre, least, most = (
+            (clip.centre, -most, most) if self.moment == "mean" else (0, 0.0, most**2)
         )
+        quotient = found.point - centre
+        below, above = ends(quotient, below, above, numbers)
+        lower = np.maximum(quotient - below, np.minimum(least, quotient))
+        upper = np.minimum(quotient + above, np.maximum(most, quotient))
+        return centre + lower - hidden[0], centre + upper + hidden[1]
 
     def _hidden(
         self, clip: Clip, numbers: Estimates, mean: FloatArray

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamdp.kinds.statistics.measures.series_filter import WIDTHS, Estimates
+from streamdp.kinds.statistics.measures.series_filter import Estimates
 from streamdp.types import FloatArray
 
 SURELY = 3.0
 """Deviations of noise beyond a value above which a belief of it is out of date."""
+
+UNSURE = 0.4
+"""Deviation of a number of records, over it, from which next to nothing is known of it."""
 
 
 def divisor(numbers: Estimates) -> FloatArray:
@@ -17,26 +20,35 @@ def divisor(numbers: Estimates) -> FloatArray:
 
 
 def deviation(numbers: Estimates) -> FloatArray:
-    """Deviation of numbers of records, from their intervals."""
-    return np.asarray((numbers.upper - numbers.lower) / (2 * WIDTHS[0]))
+    """Deviation of numbers of records."""
+    return np.asarray(np.sqrt(numbers.variance))
 
 
-def quotient(
-    total: FloatArray, reach: float, numbers: Estimates, least: float, most: float
+def ends(
+    quotient: FloatArray, below: FloatArray, above: FloatArray, numbers: Estimates
 ) -> tuple[FloatArray, FloatArray]:
-    """Ends of a total, known to a reach, over a number of records that is known to an interval.
+    """How far a quotient may lie below and above what it is, if its number is not sure.
+
+    The error of the total and that of the number are independent. That of the number turns a
+    quotient into n/n' times itself, and makes that of the total larger: on the average, or as
+    much as it may where next to nothing is known of the number.
 
     Args:
-        total: Noisy.
-        reach: Of its noise.
+        quotient: Of a total and `divisor(numbers)`.
+        below: How far it may lie below, by the error of the total alone.
+        above: The same above.
         numbers: Of records.
-        least: Of the quotient.
-        most: Of the quotient.
     """
-    few, many = np.maximum(numbers.lower, 1.0), np.maximum(numbers.upper, 1.0)
-    low = np.minimum((total - reach) / few, (total - reach) / many)
-    high = np.maximum((total + reach) / few, (total + reach) / many)
-    return np.clip(low, least, most), np.clip(high, least, most)
+    n = divisor(numbers)
+    few, many = np.clip(numbers.lower, 1.0, n), np.maximum(numbers.upper, n)
+    by_few, by_many = quotient * (n / few - 1.0), quotient * (n / many - 1.0)
+    less, more = -np.minimum(by_few, by_many), np.maximum(by_few, by_many)
+    unsure = deviation(numbers) / n
+    wide, known = np.sqrt(1.0 + 3.0 * unsure**2), unsure < UNSURE
+    return (
+        np.where(known, np.hypot(below * wide, less), below * n / few + np.maximum(less, 0.0)),
+        np.where(known, np.hypot(above * wide, more), above * n / few + np.maximum(more, 0.0)),
+    )
 
 
 def noise_of_quotient(

@@ -128,16 +128,18 @@ _LAPLACE, _GAUSSIAN = map(Components.of, (NOISES, NORMAL))
 
 @dataclass(frozen=True, slots=True)
 class Estimates:
-    """Estimates of the truths of one batch, with intervals, shapes (n,)."""
+    """Estimates of the truths of one batch, with intervals and variances, shapes (n,)."""
 
     point: FloatArray
     lower: FloatArray
     upper: FloatArray
+    variance: FloatArray
 
     def of_count(self, point: FloatArray) -> Estimates:
         """The intervals, with other points that they reach out to; small ones are none."""
         point = np.where(point < SMALL, 0.0, point)
-        return Estimates(point, np.minimum(self.lower, point), np.maximum(self.upper, point))
+        lower, upper = np.minimum(self.lower, point), np.maximum(self.upper, point)
+        return Estimates(point, lower, upper, self.variance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,8 +317,10 @@ class SeriesFilter:
         upper = np.maximum(point + np.maximum(moved_by, 0.0) + width * deviation, past)
         if self.nonnegative:
             upper = np.maximum(upper, _upper_of_positive(point, deviation))
-        found = [point + moved_by, lower, upper]
-        return Estimates(*(np.maximum(each, 0.0) if self.nonnegative else each for each in found))
+        after = point + moved_by
+        if self.nonnegative:
+            after, lower, upper = (np.maximum(each, 0.0) for each in (after, lower, upper))
+        return Estimates(after, lower, upper, variance + moved_by**2)
 
     def _restored(self, state: Json, y: FloatArray, r: FloatArray) -> _State:
         """The state of each series; of new ones, its first value, drawn towards the others'."""

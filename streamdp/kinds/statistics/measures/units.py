@@ -14,7 +14,7 @@ import numpy as np
 
 from streamdp.kinds.statistics.measures.counts import counted
 from streamdp.kinds.statistics.measures.protocol import LEVEL, Allowance, Asked, Rows
-from streamdp.kinds.statistics.measures.series_filter import WIDTHS, Estimates
+from streamdp.kinds.statistics.measures.series_filter import WIDTHS
 from streamdp.mechanisms.noise import noise_at
 from streamdp.types import FloatArray, Json, UnitQuery
 
@@ -163,18 +163,18 @@ class UnitSizes:
         learned = (rows.smoothed_upper - rows.smoothed_lower) / (2 * WIDTHS[1])
         smoothed = self.left_out(rows.smoothed, learned, WIDTHS[1])
         return after, Rows(
-            np.append(rows.value, raw.point),
-            np.append(rows.lower, raw.lower),
-            np.append(rows.upper, raw.upper),
-            np.append(rows.smoothed, smoothed.point),
-            np.append(rows.smoothed_lower, smoothed.lower),
-            np.append(rows.smoothed_upper, smoothed.upper),
-            np.append(rows.variance, np.zeros(len(raw.point))),
+            np.append(rows.value, raw[0]),
+            np.append(rows.lower, raw[1]),
+            np.append(rows.upper, raw[2]),
+            np.append(rows.smoothed, smoothed[0]),
+            np.append(rows.smoothed_lower, smoothed[1]),
+            np.append(rows.smoothed_upper, smoothed[2]),
+            np.append(rows.variance, np.zeros(len(raw[0]))),
             np.zeros(len(self.cells), dtype=np.bool_),
         )
 
-    def left_out(self, units: FloatArray, deviation: FloatArray, widths: float) -> Estimates:
-        """The share of records that each bound leaves out, shape (bounds,).
+    def left_out(self, units: FloatArray, deviation: FloatArray, widths: float) -> FloatArray:
+        """The share of records that each bound leaves out, with its ends, shape (3, bounds).
 
         Args:
             units: In each cell, with noise, shape (cells,).
@@ -194,7 +194,7 @@ class UnitSizes:
             ]
             point = float(seen @ np.maximum(middle - k, 0.0)) / total
             found.append((point, min(ends[0][0], point), max(ends[1][1], point)))
-        return Estimates(*np.array(found).T)
+        return np.array(found).T
 
 
 def _ratio(
