@@ -23,7 +23,8 @@ def median(values: FloatArray, guess: float = 1.0) -> float:
 def released(width: float, count: int = 40) -> FloatArray:
     """Values of batches that stay, as noise and samples have them."""
     deviation = np.hypot(NOISE, np.sqrt(0.25 / ROWS))
-    return width * deviation * np.random.default_rng(2).normal(size=count)
+    values: FloatArray = width * deviation * np.random.default_rng(2).normal(size=count)
+    return values
 
 
 def test_one_value_leaves_the_guess_and_many_tell_the_width() -> None:

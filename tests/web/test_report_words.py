@@ -262,8 +262,15 @@ def test_a_month_of_nine_groups_is_six_sheets_at_most(configuration: Configurati
     groups, quantiles = "ABCDEFGHI", (0.1, 0.5, 0.9)
     releases = [
         Release(
-            *(f"r{day}", "air_time", "flights", f"2013-03-{day + 1:02d}"),
-            *(1_362_096_000 + DAY * day, 1_362_096_000 + DAY * (day + 1), "quantiles", 1, 0),
+            f"r{day}",
+            "air_time",
+            "flights",
+            f"2013-03-{day + 1:02d}",
+            1_362_096_000 + DAY * day,
+            1_362_096_000 + DAY * (day + 1),
+            "quantiles",
+            1,
+            0,
             tuple(
                 {"carrier": g, "quantile": q, "value": 100 * q, "lower": 90 * q, "upper": 110 * q}
                 for g in groups
