@@ -20,7 +20,7 @@ from streamdp.reports.releases.changes import Comparison, Interval, Moved, Perio
 from streamdp.reports.releases.digest import Digest
 from streamdp.reports.releases.digits import of_size
 from streamdp.reports.releases.headline import headline_series
-from streamdp.reports.releases.sentences import amounts, digits_of_amounts, in_100
+from streamdp.reports.releases.sentences import CLEAR, amounts, digits_of_amounts, in_100
 from streamdp.reports.releases.series import MEASURED, NESTED, Picture
 from streamdp.reports.releases.summary import GLOSSARY, Point
 from streamdp.text import printable
@@ -271,7 +271,9 @@ def _chance(moved: Moved | None) -> Cell:
     if moved is None or moved.differ is None or moved.rose is None:
         return Cell("–")
     said = f"beyond usual: {in_100(max(moved.rose, 1 - moved.rose))}"
-    return Cell(f"{in_100(moved.differ)} in 100", said if moved.direction else "no clear change")
+    if not moved.direction:
+        said = "which way is not clear" if moved.differ >= CLEAR else "no clear change"
+    return Cell(f"{in_100(moved.differ)} in 100", said)
 
 
 def _measured(row: PeriodRow) -> tuple[str | None, ...]:

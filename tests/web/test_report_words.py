@@ -350,6 +350,8 @@ def test_a_headline_is_usual_only_within_earlier_periods(configuration: Configur
             ([low - 1] * 3, "above all"),
             ([high + 1] * 3, "below all"),
             ([low - 1, value, high + 1], "usual"),
+            ([high] * 3, "by no more than noise"),
+            ([low] * 3, "by no more than noise"),
             ([low - 1] * 2, ""),
         ):
             case = replace(base, earlier=tuple(past))

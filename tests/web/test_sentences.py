@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamdp.reports.releases.changes import Moved
 from streamdp.reports.releases.sentences import amounts, chances, change_said, in_100
+from streamdp.web.report import _chance
 
 NUMBERS = st.floats(-1e6, 1e6).map(lambda number: round(number, 3))
 
@@ -101,3 +103,10 @@ def test_numbers_beside_each_other_have_digits_alike(at: float, half: float, mos
 def test_an_odd_interval_is_still_written(ends: tuple[float, float]) -> None:
     """A page shows what a store holds: ends the other way round, or none that are finite."""
     assert all(amounts(3.0, *ends))
+
+
+def test_a_table_says_which_way_is_not_clear_where_records_surely_changed() -> None:
+    """Beside 97 in 100 stands no "no clear change": its range has 0 in it, and that is all."""
+    assert _chance(Moved((5.0, 0.0, 10.0), 0.97, 0.8)).interval == "which way is not clear"
+    assert _chance(Moved((5.0, -3.0, 10.0), 0.6, 0.8)).interval == "no clear change"
+    assert _chance(Moved((5.0, 1.0, 10.0), 0.97, 0.8)).interval == "beyond usual: 80"

@@ -199,7 +199,7 @@ def one_and_all(one: Mapping[str, Json], life: Mapping[str, Json], source: str) 
     right = life["guessed_right_of_100"]
     often = f"at most {right} times"
     if right == SAYS_LITTLE:
-        often = "more than 99 times, which promises little"
+        often = "more than 99 times, so that the caps promise little of all together"
     return (
         f"at most {one['guessed_right_of_100']} times in 100 by one release ({_price(one)}), and by"
         f" every release of {source} together, for ever, {often} ({_price(life)} by the caps)"

@@ -248,7 +248,11 @@ def _usual(compared: Comparison) -> str:
         return f". That is below all of {of}"
     if row.value[1] > high:
         return f". That is above all of {of}"
-    return f". That is usual beside {of}"
+    if low <= row.value[0] <= high:
+        return f". That is usual beside {of}"
+    return (
+        f". That is {'below' if row.value[0] < low else 'above'} {of}, by no more than noise may be"
+    )
 
 
 def _of_batch(newest: Headline | None) -> str:
@@ -560,10 +564,9 @@ def may_be_shown(
         return
     growing = configuration.sources[section.source].is_growing()
     yield Point(
-        "Yes, as far as privacy is priced",
-        "to a colleague, a customer, a competitor or the public. Showing it costs nothing more:"
-        " its price was paid when it was released, and the bound below is the same whoever reads"
-        " it.",
+        "Yes: showing it costs no more privacy",
+        "to a colleague, a customer, a competitor or the public. Its price was paid when it was"
+        " released, and the bound below is the same whoever reads it.",
     )
     yield Point(
         "What you decide first",
