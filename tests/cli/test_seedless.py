@@ -43,4 +43,4 @@ def test_production_has_one_source_of_bits() -> None:
         if isinstance(node, ast.ClassDef)
         and any(isinstance(each, ast.FunctionDef) and each.name == "bits" for each in node.body)
     ]
-    assert sorted(found) == ["entropy.OperatingSystemEntropy", "protocols.Entropy"]
+    assert sorted(found) == ["draws.OperatingSystemEntropy", "protocols.Entropy"]
