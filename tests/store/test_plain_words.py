@@ -157,7 +157,8 @@ def test_words_say_each_figure_once_and_what_is_not_promised() -> None:
     ]
     assert told.startswith(
         "a guess about one is right at most 53 times in 100 by one release (epsilon 0.1), and by"
-        " every release of a together, for ever, more than 99 times, which promises little"
+        " every release of a together, for ever, more than 99 times, so that the caps promise"
+        " little of all together"
         " (epsilon 60 by the caps); of its jobs, as they are configured, hourly is the"
         " dearest. By caps, right guesses"
     )

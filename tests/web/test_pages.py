@@ -384,8 +384,8 @@ def test_five_questions_are_answered_one_click_from_the_overview(client: TestCli
     assert bound.partition(", and by ")[2] in statement
     assert '<a href="/statement">the statement</a> has the sum' in sheet
     assert "streamdp statement" not in sheet
-    assert "costs nothing more" in page
-    assert "costs nothing more" in sheet
+    assert "costs no more privacy" in page
+    assert "costs no more privacy" in sheet
     budget = client.get(cost).text
     assert f"<td>{job}</td>" in budget
     assert "What each job takes" in budget
