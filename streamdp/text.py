@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from typing import overload
 
 from streamdp.errors import ConfigurationError
 
@@ -52,6 +53,12 @@ def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode()
 
 
+@overload
+def iso(seconds: int) -> str: ...
+@overload
+def iso(seconds: None) -> None: ...
+@overload
+def iso(seconds: int | None) -> str | None: ...
 def iso(seconds: int | None) -> str | None:
     """POSIX seconds as RFC 3339 in UTC.
 

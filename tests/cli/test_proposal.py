@@ -82,3 +82,16 @@ def test_what_is_not_clear_is_asked(home: Path, options: list[str], words: str) 
     assert isinstance(result.exception, ConfigurationError)
     assert words in str(result.exception)
     assert not (home / "config.yaml").exists()
+
+
+@pytest.mark.parametrize("options", [[], ["--by", "city"]])
+def test_a_file_without_a_header_shows_no_record(home: Path, options: list[str]) -> None:
+    """Its first line names no column that is asked for; that of a file with one is shown."""
+    (home / "plain.csv").write_text("alice,4111111111111111\nbob,43\n")
+    for file, is_shown in (("plain.csv", False), ("trips.csv", bool(options))):
+        result = CliRunner().invoke(cli, ["init", "--source", file, *options, "--by", "town"])
+        assert isinstance(result.exception, ConfigurationError)
+        said = f"{result.exception} {result.exception.hint}"
+        assert "alice" not in said
+        assert "4111" not in said
+        assert ("passengers" in said) == is_shown

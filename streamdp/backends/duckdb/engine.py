@@ -272,8 +272,15 @@ class DuckDBBackend(SqlBackend):
 
     def columns_hint(self, query: Query, columns: Mapping[str, str]) -> str:
         """Columns there are; of a CSV file only if its first line is a header and no record."""
+        return self.shown_columns(self.named(query), columns)
+
+    def shown_columns(self, asked: Iterable[str], columns: Iterable[str]) -> str:
+        """Columns in words; of a CSV file only if its first line names one that is asked for.
+
+        Privacy: a line that names none of them may be a record, and is not shown.
+        """
         there = tuple(columns) if self._files is None else self._files.columns() or tuple(columns)
-        wanted = {name.strip().lower() for name in self.named(query)}
+        wanted = {name.strip().lower() for name in asked}
         if self.format != "csv" or wanted & {name.strip().lower() for name in there}:
             return listed(there)
         return "the first line of a CSV file names its columns, and holds none of the configured"

@@ -139,7 +139,7 @@ def _clock(configuration: Configuration) -> str:
     now = int(time.time())
     if now < EARLIEST:
         raise StreamdpError("the clock was never set", hint="set it: windows are cut by it")
-    section, shown = configuration.store, str(iso(now))
+    section, shown = configuration.store, iso(now)
     if not section.path.exists():
         return shown
     with closing(connect_to_read(section.path)) as database:

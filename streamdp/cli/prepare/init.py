@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import click
@@ -117,21 +118,18 @@ def proposed(
             where="--end",
             hint="--time and --start go with it",
         )
-    backend = DuckDBBackend(os.path.abspath(source), form)
-    kinds = backend.columns_of(TableQuery(()), Batch("records", "init"))
-    backend.close()
+    at = () if time is None else (time,)
+    with closing(DuckDBBackend(os.path.abspath(source), form)) as backend:
+        kinds = backend.columns_of(TableQuery(()), Batch("records", "init"))
+        shown = backend.shown_columns((*by, *at), kinds)
     texts = [name for name, kind in kinds.items() if kind == "VARCHAR" and name != time]
     chosen = tuple(by) or tuple(texts)
-    missing = [name for name in (*chosen, *([time] if time else [])) if name not in kinds]
+    missing = [name for name in (*chosen, *at) if name not in kinds]
     if missing or (not by and len(texts) != 1):
-        has_header = form != "csv" or any(name in kinds for name in (*by, time))
         raise ConfigurationError(
             f"there is no column {missing[0]!r}" if missing else "which column is counted by?",
             where=source,
-            hint=f"name one with --by; its columns are: {', '.join(kinds)}"
-            if has_header
-            else "name one with --by; the first line of a CSV file names its columns, and is not"
-            " shown: it may be a record",
+            hint=f"name one with --by; {shown}",
         )
     batches = BY_FILE
     if time is not None:

@@ -113,7 +113,7 @@ def _rest(database: Database, source: str, job: str, now: int) -> list[Hold]:
         (rest_after_deaths(deaths, same), died, dead),
     ):
         if abs(now - at) < seconds:
-            found.append(Hold("rests", why, at, str(iso(at + seconds))))
+            found.append(Hold("rests", why, at, iso(at + seconds)))
     return found
 
 
