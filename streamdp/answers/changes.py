@@ -181,7 +181,7 @@ def _moved(
     noise += np.diag(np.full(len(at), 1e-10))
     # What the base gets wrong between cuts is the same in both periods where their cuts are.
     cuts, hats = np.concatenate(cuts_of_all), np.hstack(hats_of_all)
-    noise += scales.shape * hats @ bridge(cuts, cuts) @ hats.T
+    noise += scales.shape * _bridged(cuts, hats)
     when = np.concatenate((history.at[one], history.at[other]))
     weight = np.concatenate(weights)
     _, _, fast, _, same = kernels(when, when)
@@ -234,6 +234,18 @@ def _seen(days: list[Deviations], weight: Any) -> float:
             for lag in range(1, most + 1):
                 together += 2.0 * (1.0 - lag / (most + 1)) * float(own[lag:] @ own[:-lag])
     return max(alone, together) * len(each) / free
+
+
+def _bridged(cuts: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return weights · B(cuts, cuts) · weightsᵀ without a matrix of all pairs of cuts.
+
+    B(s, t) is min(s, t) - s·t. The sum of the weighted minima is the integral of G·Gᵀ, where G(x)
+    is the weight of all cuts above x: it is constant between neighbouring cuts.
+    """
+    order = np.argsort(cuts)
+    above = np.cumsum(weights[:, order[::-1]], axis=1)[:, ::-1]
+    mean = weights @ cuts
+    return np.asarray(above * np.diff(cuts[order], prepend=0.0) @ above.T - np.outer(mean, mean))
 
 
 def _hats(cuts: FloatArray, at: FloatArray) -> FloatArray:
