@@ -18,6 +18,7 @@ from streamdp.errors import IntegrityError
 from streamdp.store.ledger.renames import all_changes, all_names
 from streamdp.store.release_rows import number_of
 from streamdp.types import Batch, Json, MeasuredRelease, Measurement, MeasurementTerms
+from streamdp.types.measurements import Form
 
 # ruff: noqa: S608
 
@@ -79,14 +80,18 @@ MEASUREMENTS = (
 
 _COMPACT = (",", ":")
 
-_MEASURED = (
-    "SELECT r.id, r.kind, r.job, r.reservation, r.released_at, b.source, b.key, b.window_start,"
-    " b.window_end, m.cells, m.numbers, m.given, t.terms FROM batch b"
+_FROM = (
+    " FROM batch b"
     " CROSS JOIN release r ON r.source = b.source AND r.batch = b.key"
     " LEFT JOIN measurement m ON m.reservation = r.reservation"
     " LEFT JOIN measurement_terms t ON t.id = m.terms"
     " WHERE r.job IN (SELECT value FROM json_each(:jobs))"
 )
+_MEASURED = (
+    "SELECT r.id, r.kind, r.job, r.reservation, r.released_at, b.source, b.key, b.window_start,"
+    f" b.window_end, m.cells, m.numbers, m.given, t.terms{_FROM}"
+)
+_IN_ORDER = " ORDER BY coalesce(b.window_start, 0), b.key, m.number"
 
 
 def add_measurements(
@@ -152,18 +157,40 @@ def select_measurements(
         since: First second of the windows wanted.
         until: Second after the last window wanted.
     """
-    jobs = all_names(database, job)
-    row = database.execute(
-        "SELECT source FROM release WHERE job IN (SELECT value FROM json_each(?)) LIMIT 1", [jobs]
-    ).fetchone()
     rows = database.query(
         f"{_MEASURED} AND b.source = :source"
         " AND (:since IS NULL OR coalesce(b.window_start, 0) >= :since)"
         " AND (:until IS NULL OR coalesce(b.window_end, r.released_at) <= :until)"
-        " ORDER BY coalesce(b.window_start, 0), b.key, m.number",
-        {"jobs": jobs, "source": row and row[0], "since": since, "until": until},
+        f"{_IN_ORDER}",
+        {**_about(database, job), "since": since, "until": until},
     )
     return tuple(_releases(database, job, rows))
+
+
+def select_forms(database: Database, job: str) -> list[tuple[str, tuple[Form, ...]]]:
+    """Read the batch of each release of a job and the forms of its measurements, without numbers.
+
+    Releases are in the order of batches. Those from before measurements were kept have no forms.
+    """
+    rows = database.execute(
+        f"SELECT r.reservation, b.key, t.terms ->> 'form'{_FROM} AND b.source = :source{_IN_ORDER}",
+        _about(database, job),
+    )
+    found = []
+    for _, group in groupby(rows, key=lambda row: row[0]):
+        (_, key, first), *rest = group
+        forms = () if first is None else (first, *(form for _, _, form in rest))
+        found.append((key, forms))
+    return found
+
+
+def _about(database: Database, job: str) -> dict[str, Any]:
+    """Parameters of a query about a job: all its names, and the source of its releases."""
+    jobs = all_names(database, job)
+    row = database.execute(
+        "SELECT source FROM release WHERE job IN (SELECT value FROM json_each(?)) LIMIT 1", [jobs]
+    ).fetchone()
+    return {"jobs": jobs, "source": row and row[0]}
 
 
 def batches_span(database: Database, job: str) -> tuple[int, int, int] | None:

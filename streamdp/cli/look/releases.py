@@ -185,7 +185,8 @@ def show(job: str, batch: str, config_path: Path, as_json: bool) -> None:
         whole["measurements"] = [fields_of(each) for each in measured.measurements]
         click.echo(json.dumps(whole))
         return
-    whole["measurements"] = in_words([measured])
+    forms = [each.terms.form for each in measured.measurements]
+    whole["measurements"] = in_words([(release.batch, forms)])
     at = moment_of_key(release.batch) if release.window_start is None else None
     whole |= {} if at is None else {"lies_at": iso(at), "by": "the date in the name of the batch"}
     rows, claim = whole.pop("rows"), whole.pop("claim") or {}

@@ -21,7 +21,7 @@ from streamdp.store.ledger.privacy_guarantee import (
     loss_of,
     parameters_over_time,
 )
-from streamdp.store.measurements import select_measurements
+from streamdp.store.measurements import select_forms
 from streamdp.store.reading.reports import job_report
 from streamdp.types import Json
 from streamdp.version import __version__
@@ -306,7 +306,7 @@ def _job(configuration: Configuration, database: Database, name: str) -> dict[st
         **({"of_which_for_its_learner": learning} if release.auxiliary_share() else {}),
         "releases": report.releases,
         "burnt": report.burnt,
-        "measurements": in_words(select_measurements(database, name)),
+        "measurements": in_words(select_forms(database, name)),
         **({"errors": release.about_errors()} if release.about_errors() else {}),
         "asked_over_time": parameters_over_time(database, name),
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from streamdp.types import Json, MeasuredRelease, Measurement
 from streamdp.types.measurements import Form
@@ -53,23 +53,25 @@ def fields_of(measurement: Measurement) -> dict[str, Json]:
     }
 
 
-def in_words(releases: Iterable[MeasuredRelease]) -> str:
+def in_words(releases: Sequence[tuple[str, Sequence[Form]]]) -> str:
     """What is kept of the releases of a job, and since when.
 
     >>> in_words([])
     'none: nothing was released'
+    >>> in_words([("1", []), ("2", ["counts", "counts"])])
+    'noisy counts between cuts, of 1 release; no measurements before 2'
+
+    Args:
+        releases: The batch of each, and the forms of its measurements.
     """
-    found = list(releases)
-    measured = [release for release in found if release.measurements]
+    measured = [(batch, forms) for batch, forms in releases if forms]
     if not measured:
         none = "no release has any: they are kept from now on"
-        return none if found else "none: nothing was released"
-    forms = Counter(
-        form for release in measured for form in {each.terms.form for each in release.measurements}
-    )
+        return none if releases else "none: nothing was released"
+    counts = Counter(form for _, forms in measured for form in dict.fromkeys(forms))
     said = "; ".join(
-        f"{SAID[form]}, of {count} release{'s' * (count > 1)}" for form, count in forms.items()
+        f"{SAID[form]}, of {count} release{'s' * (count > 1)}" for form, count in counts.items()
     )
-    if len(measured) == len(found):
+    if len(measured) == len(releases):
         return said
-    return f"{said}; no measurements before {measured[0].batch.key}"
+    return f"{said}; no measurements before {measured[0][0]}"
