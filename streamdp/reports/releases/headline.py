@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from fractions import Fraction
 from itertools import islice, pairwise
 
 from streamdp.reports.releases.digits import of_width, written
@@ -241,7 +242,7 @@ def unusual_by_chance(picture: Picture, rows: Sequence[Series]) -> int:
     called unusual its interval has to lie beyond the others, too.
     """
     known = (len(list(islice(_earlier(picture, each.told(each.best)), PAST))) for each in rows)
-    return math.ceil(sum(2 / (many + 1) for many in known))
+    return math.ceil(sum(Fraction(2, many + 1) for many in known))
 
 
 def _earlier(picture: Picture, line: Line) -> Iterator[float]:
