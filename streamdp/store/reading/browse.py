@@ -234,10 +234,10 @@ def spending(
         [scope],
     ).fetchone()
     charged = database.execute(
-        f"SELECT coalesce(b.window_start, moment_of_key(l.batch)) AS place, min(l.seq) AS seq,"  # noqa: S608
+        f"SELECT coalesce(b.window_start, moment_of_key(l.batch)) AS place, min(l.seq),"  # noqa: S608
         f" sum(coalesce(l.{amount}, 0)) FROM ledger l"
         " LEFT JOIN batch b ON b.source = l.scope AND b.key = l.batch"
-        " WHERE l.scope = ? AND l.purpose = 'reserve' GROUP BY l.batch ORDER BY place, seq",
+        " WHERE l.scope = ? AND l.purpose = 'reserve' GROUP BY l.batch",
         [scope],
     ).fetchall()
     if last is None or not charged:
