@@ -29,6 +29,7 @@ from streamdp.reports.releases.summary import (
     about_batches,
     about_changes,
     by_itself,
+    errors_of,
     how_sure,
     may_be_shown,
     since_said,
@@ -140,9 +141,10 @@ def show_job(request: Request, view: View) -> Response:
         newest = tables.newest(drawing.whole, order, past)
     recent, moved = _recent(view, job, look.recent), _moved(view, job, look.recent)
     said = _said(view, job, recent)
+    published = errors_of(look.recent[-1], recent.columns) if look.recent else []
     sure = []
     if look.recent:
-        sure = list(how_sure(look.recent[-1], recent, said, moved.compared if moved else None))
+        sure = list(how_sure(recent, said, published, moved.compared if moved else None))
     return page(
         request,
         view,
@@ -155,7 +157,7 @@ def show_job(request: Request, view: View) -> Response:
         said=said,
         moved=moved,
         sure=sure,
-        errors=[each for each in sure if each.text.startswith("at most")],
+        errors=published,
         showing=list(may_be_shown(*_of(view), job, look.recent[-1:], "")) if look.recent else [],
         drawing=drawing,
         numbers={each.name: at for at, each in enumerate(drawing.whole.series)},

@@ -163,21 +163,24 @@ def summary(
         changed=(*_changed(compared, whole.unit, section.by), *_states(whole)),
         about_changes=about_changes(compared),
         about_batches=about_batches(whole),
-        sure=tuple(how_sure(releases[-1], whole, newest, compared)),
+        sure=tuple(how_sure(whole, newest, errors_of(releases[-1], whole.columns), compared)),
         cost=_cost(configuration, database, section.source, releases, left_out),
         showing=tuple(may_be_shown(configuration, database, job, releases, left_out)),
     )
 
 
 def how_sure(
-    newest: Release, whole: Picture, said: Headline | None, compared: Comparison | None
+    whole: Picture,
+    said: Headline | None,
+    published: Sequence[Point],
+    compared: Comparison | None,
 ) -> Iterator[Point]:
     """How sure numbers are, and apart from it how likely changes are: each figure in its words.
 
     Args:
-        newest: The newest release, for errors that it publishes.
         whole: The series.
         said: The one number of the job.
+        published: Errors that the newest release publishes.
         compared: What is said to have changed; None where nothing is.
     """
     level = level_of(whole)
@@ -194,8 +197,7 @@ def how_sure(
             f"{range_said(level, shown)} The number alone may be off by the noise that hides single"
             " records; the range says by how much. It means the same beside every number here.",
         )
-    for name, text in errors(newest, whole.columns).items():
-        yield Point(_capital(name), f"{text}.")
+    yield from published
     rows = [each for each in (compared.rows if compared else ()) if each.moved]
     if any(each.moved and each.moved.differ is not None for each in rows):
         for name, text in CHANCES:
@@ -208,16 +210,16 @@ def how_sure(
         )
 
 
-def errors(newest: Release, columns: Sequence[Column]) -> dict[str, str]:
-    """Errors to expect of a release, by what they are of, where all its rows say the same."""
-    found = {}
+def errors_of(newest: Release, columns: Sequence[Column]) -> list[Point]:
+    """Errors to expect of a release, where all its rows say the same."""
+    found = []
     for each in columns_of([newest], columns):
         values = {row.get(each.name) for row in newest.rows}
         value = next(iter(values), None)
         if each.role == "error" and len(values) == 1 and isinstance(value, int | float):
             often = "" if each.level is None else f", {sure_said(each.level)} sure"
             said = f"at most {rounded(value)} {each.unit}".rstrip()
-            found[each.name.replace("_", " ")] = said + often
+            found.append(Point(_capital(each.name.replace("_", " ")), f"{said}{often}."))
     return found
 
 
