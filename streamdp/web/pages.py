@@ -394,7 +394,7 @@ def show_sheet(request: Request, view: View) -> Response:
         view,
         "sheet.html",
         job=job,
-        sheet=data_sheet(*_of(view), job, view.columns(job)),
+        sheet=view.once(("sheet", job), lambda: data_sheet(*_of(view), job, view.columns(job))),
         shown=list(may_be_shown(*_of(view), job, last, "")) if last else [],
     )
 
