@@ -108,21 +108,20 @@ def spans(text: str) -> Iterator[tuple[str, bool]]:
             yield part, at % 2 == 1
 
 
-def linked(text: str) -> Markup:
-    """A sentence with its commands as such; the one that prints the statement leads to its page."""
-    link = Markup('<a href="/statement">the statement</a>')
-    return Markup("").join(
-        link if is_command and part == STATEMENT else coded(f"`{part}`" if is_command else part)
-        for part, is_command in spans(text)
-    )
+_CODE = Markup("<code>{}</code>")
+_LINK = Markup('<a href="/statement">the statement</a>')
 
 
 def coded(text: str) -> Markup:
     """A sentence with its commands as such."""
-    code = Markup("<code>{}</code>")
     return Markup("").join(
-        code.format(part) if is_command else escape(part) for part, is_command in spans(text)
+        _CODE.format(part) if is_command else escape(part) for part, is_command in spans(text)
     )
+
+
+def linked(text: str) -> Markup:
+    """A sentence with its commands as such; the one that prints the statement leads to its page."""
+    return coded(text).replace(_CODE.format(STATEMENT), _LINK)
 
 
 def moment(seconds: int | None) -> str:
