@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from streamdp.answers.changes import changed_lately, quantile_change, shift
-from streamdp.answers.regression import History
+from streamdp.answers.changes import _bridged, changed_lately, quantile_change, shift
+from streamdp.answers.regression import History, bridge
 from tests.answers.worlds import days
 
 WEEKS = [(np.arange(14, 42), np.arange(42, 70))]
@@ -73,3 +73,12 @@ def test_a_shift_of_the_last_days_is_told_with_its_sign() -> None:
         assert changed_lately(made, scales, 0.5, 0.5, 0.99) == 0
         few = History(made.batches[-12:])
         assert changed_lately(few, scales, 0.5, 0.1, 0.99) == 0
+
+
+@pytest.mark.parametrize("many", [1, 2, 50])
+def test_a_bridge_is_weighed_as_by_the_matrix_of_all_pairs(many: int) -> None:
+    """Also where cuts lie at one place, or at an end."""
+    chance = np.random.default_rng(many)
+    cuts, weights = chance.random(many), chance.normal(size=(3, many))
+    cuts[: many // 3], cuts[many // 2] = cuts[0], 1.0
+    assert _bridged(cuts, weights) == pytest.approx(weights @ bridge(cuts, cuts) @ weights.T)
