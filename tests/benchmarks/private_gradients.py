@@ -31,8 +31,8 @@ from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.quantiles.study import QuantilesStudy
 from streamdp.kinds.study import Stream
 from streamdp.learning.baselines import Fixed
-from streamdp.learning.point_gradient import PrivateGradient
-from streamdp.learning.surrogate import laplace
+from streamdp.learning.online_gradient.point_gradient import PrivateGradient
+from streamdp.learning.online_gradient.surrogate import laplace
 from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy, rank_errors
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree

@@ -20,7 +20,7 @@ from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.quantiles.study import QuantilesStudy
 from streamdp.kinds.study import Stream
 from streamdp.learning.baselines import Fixed
-from streamdp.learning.public_fit import PublicFit, fit_public
+from streamdp.learning.online_gradient.public_fit import PublicFit, fit_public
 from streamdp.mechanisms.quantile_tree.planning.choice import choose_tree
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree

@@ -30,12 +30,12 @@ import numpy as np
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.quantiles.study import QuantilesStudy
 from streamdp.kinds.study import Step, Stream
-from streamdp.learning.account import best_fixed
-from streamdp.learning.descent import StepsName
 from streamdp.learning.features import calendar, weekday
-from streamdp.learning.gradient import OnlineGradient
 from streamdp.learning.mixture.mixture import BayesianMixture
-from streamdp.learning.surrogate import laplace
+from streamdp.learning.online_gradient.descent import StepsName
+from streamdp.learning.online_gradient.learner import OnlineGradient
+from streamdp.learning.online_gradient.surrogate import laplace
+from streamdp.learning.summary import best_fixed
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.simulation.comparison import replay
 from streamdp.types import Batch, FloatArray, Outcome

@@ -17,7 +17,7 @@ from streamdp.kinds.charging import UnitCharging
 from streamdp.kinds.grouped import Grouped
 from streamdp.kinds.quantiles.accuracy import RankError
 from streamdp.kinds.quantiles.kind import Quantiles
-from streamdp.learning.point_gradient import PointGradient, PrivateGradient
+from streamdp.learning.online_gradient.point_gradient import PointGradient, PrivateGradient
 from streamdp.priors.shapes import Cauchy
 from streamdp.privacy.events import epsilon_of
 from streamdp.store.ledger.privacy_guarantee import loss_of, parameters_over_time, recompute

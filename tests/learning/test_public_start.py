@@ -13,7 +13,7 @@ from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.learning.baselines import Fixed
 from streamdp.learning.learner import Learner
 from streamdp.learning.mixture.mixture import BayesianMixture
-from streamdp.learning.public_fit import fit_public
+from streamdp.learning.online_gradient.public_fit import fit_public
 from streamdp.mechanisms.histograms import Histograms
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy, rank_error
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree

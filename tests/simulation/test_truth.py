@@ -9,9 +9,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamdp.kinds.quantiles.bands import band
 from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
 from streamdp.mechanisms.quantile_tree.planning.simulation import rank_errors
+from streamdp.priors.band import band
 from streamdp.priors.shapes import Cauchy, Laplace, Uniform
 from streamdp.simulation.comparison import figures
 from streamdp.types import CellCounts, Grid

@@ -13,13 +13,18 @@ from pathlib import Path
 import numpy as np
 
 from streamdp.learning.mixture.belief import BROAD, Belief, Update
-from streamdp.learning.mixture.broad import broad_curves, broad_weights
-from streamdp.learning.mixture.curves import MOVES, Curves, first_weights
-from streamdp.learning.mixture.cuts import EVEN, cuts
+from streamdp.learning.mixture.curves import (
+    MOVES,
+    Curves,
+    broad_curves,
+    broad_weights,
+    first_weights,
+)
 from streamdp.learning.mixture.distribution import Distribution
 from streamdp.learning.mixture.evidence import Evidence
 from streamdp.learning.mixture.posterior import SIZES
 from streamdp.learning.mixture.records import Records
+from streamdp.learning.mixture.release_plan import EVEN, cuts
 from streamdp.mechanisms.histograms import Histogram
 from streamdp.types import FloatArray, Grid
 

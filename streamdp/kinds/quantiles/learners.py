@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from streamdp.kinds.quantiles.section import QuantilesSection
     from streamdp.kinds.spec import PublicData
     from streamdp.learning.learner import Learner
-    from streamdp.learning.public_fit import PublicFit
+    from streamdp.learning.online_gradient.public_fit import PublicFit
     from streamdp.mechanisms.quantile_tree.tree import QuantileTree
     from streamdp.types import Prior
 
@@ -79,7 +79,7 @@ def _experts(basis: Basis) -> Learner:
 
 def _counting(basis: Basis) -> tuple[Any, ...]:
     """Arguments of a learner that counts after its first release."""
-    from streamdp.learning.mixture.stages import PLANS
+    from streamdp.learning.mixture.release_plan import PLANS
     from streamdp.mechanisms.histograms import Histograms
     from streamdp.mechanisms.quantile_tree.planning.choice import choose_tree
     from streamdp.priors.joint import JointPrior
@@ -114,7 +114,7 @@ def _online_gradient(basis: Basis) -> Learner:
     """
     section, guess = basis.section, guess_of(basis.section)
     if section.auxiliary_share() or section.expected_rows is None:
-        from streamdp.learning.point_gradient import PointGradient, PrivateGradient
+        from streamdp.learning.online_gradient.point_gradient import PointGradient, PrivateGradient
 
         half = float(section.resolution) / 2.0
         narrowest = max(half, COCOB_NARROWEST * guess[1])
@@ -123,7 +123,7 @@ def _online_gradient(basis: Basis) -> Learner:
         if share:
             return PrivateGradient(*about, first=basis.fitted, gradient_share=share)
         return PointGradient(*about, first=basis.fitted)
-    from streamdp.learning.gradient import OnlineGradient
+    from streamdp.learning.online_gradient.learner import OnlineGradient
 
     made = OnlineGradient(*_counting(basis))
     return replace(made, loss=section.prior.loss, steps=section.prior.steps)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamdp.kinds.quantiles.bands import band
 from streamdp.kinds.quantiles.section import PLENTY
-from streamdp.learning.account import best_fixed, components, middles
 from streamdp.learning.features import NUMBERS, calendar, calendar_names, clock
 from streamdp.learning.learner import CountedPlan, DrawnPlan, ReleasePlan
 from streamdp.learning.mixture.mixture import BayesianMixture, PlanBasis
+from streamdp.learning.summary import best_fixed, components, middles
+from streamdp.priors.band import band
 from streamdp.types import Batch, FloatArray, History, Json, Lesson, Prior, Row, Step
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from streamdp.types import CellQuery, Grid, Prior
 
 if TYPE_CHECKING:
     from streamdp.kinds.spec import PublicData
-    from streamdp.learning.public_fit import PublicFit
+    from streamdp.learning.online_gradient.public_fit import PublicFit
     from streamdp.priors.joint import Shapes
     from streamdp.priors.public import PublicRows
 
@@ -66,7 +66,7 @@ def fit(section: QuantilesSection, public: PublicRows) -> PublicFit:
     """Fit public rows with fixed chance, so that every start has the same priors."""
     import numpy as np
 
-    from streamdp.learning.public_fit import fit_public
+    from streamdp.learning.online_gradient.public_fit import fit_public
     from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 
     targets = np.array([float(quantile) for quantile in section.quantiles])

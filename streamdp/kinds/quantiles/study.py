@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from streamdp.kinds.quantiles.bands import SHARES, band
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.quantiles.prior_section import Guess
 from streamdp.kinds.quantiles.section import QuantilesSection
@@ -16,6 +15,7 @@ from streamdp.kinds.study import ORACLE, Step, Stream, Study, Trace
 from streamdp.learning.learner import DrawnPlan
 from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
 from streamdp.mechanisms.quantile_tree.planning.simulation import rank_errors
+from streamdp.priors.band import SHARES, band
 from streamdp.types import CellCounts, FloatArray, Outcome
 
 

@@ -19,10 +19,11 @@ from functools import cached_property
 
 import numpy as np
 
+from streamdp.learning.mixture.bridge import FLOOR, VARIANCES, bridge
 from streamdp.learning.mixture.curves import Curves
 from streamdp.learning.mixture.distribution import TENTH, Distribution, weighted_quantiles
 from streamdp.learning.mixture.evidence import Evidence
-from streamdp.learning.mixture.posterior import TINY, VARIANCES, Posterior, bridge
+from streamdp.learning.mixture.posterior import Posterior
 from streamdp.learning.mixture.records import Number, Records
 from streamdp.types import BoolArray, FloatArray, Grid
 
@@ -36,14 +37,14 @@ PARTS = np.diff(_BETWEEN)
 PLACES = 160
 """About how many cells the posterior mean is tabulated at."""
 
-HARDLY = 1e-5
+LEAST_WEIGHT = 1e-5
 """Weight of a curve that decides no place."""
 
 BASE_WEIGHT = 0.1
 """Weight of the predictive cdf in the cdf that a release warps, so that it is nowhere flat: a curve
 alone may be flat where the records turn out to lie."""
 
-FARTHEST = 10.0
+MOST_GAIN = 10.0
 """Cap of (likelihood mean - prior mean)/(posterior mean - prior mean)."""
 
 BROAD = "broad"
@@ -119,19 +120,19 @@ class Belief:
         costs a draw less than too narrow a one.
         """
         weights = self.explained(self.weights[:, None])[:, 0]
-        kept = weights > HARDLY
+        kept = weights > LEAST_WEIGHT
         places, of = self.quantiles(targets, kept), weights[kept]
         tenths = np.array([TENTH, 0.5, 1.0 - TENTH])
         low, middle, high = weighted_quantiles(places, of, tenths)
         off, taught = np.abs(places - middle), of * (np.flatnonzero(kept) < self.learned_count)
-        mean = taught @ off / max(float(taught.sum()), TINY)
+        mean = taught @ off / max(float(taught.sum()), FLOOR)
         return middle, np.maximum((high - low) / LAPLACE_TENTHS, mean)
 
     def after(self, evidence: Evidence) -> Update:
         """Return the prior updated by the evidence of a release."""
         predicted = self.cdf(evidence.cells)
         off, marginal = evidence.y - predicted, self.marginal
-        noise = evidence.noise + TINY * np.eye(len(evidence.cells))
+        noise = evidence.noise + FLOOR * np.eye(len(evidence.cells))
         g_variances = VARIANCES + evidence.extra_sampling_variance
         for _ in range(ROUNDS):
             there = marginal.cdf(evidence.cells)
@@ -140,7 +141,7 @@ class Belief:
             weights = self.weighed(off, inverse)
             told = self.explained(weights)
             of_curve = told.sum(axis=1)
-            kept = of_curve > HARDLY
+            kept = of_curve > LEAST_WEIGHT
             likely = told[kept] / told[kept].sum()
             pulled = np.einsum("ik,ic,kcd->kd", likely, off[kept], inverse)
             at = self._support(of_curve, evidence.cells)
@@ -217,13 +218,13 @@ class Belief:
             -0.5 * ((off @ inverse) * off).sum(axis=2)
             + 0.5 * np.linalg.slogdet(inverse)[1][:, None]
         )
-        logs = logs.T + np.log(np.maximum(self.weights, TINY))[:, None] + np.log(self.size_weights)
+        logs = logs.T + np.log(np.maximum(self.weights, FLOOR))[:, None] + np.log(self.size_weights)
         weights = np.exp(logs - logs.max())
         return np.asarray(weights / weights.sum())
 
     def _support(self, weights: FloatArray, cells: FloatArray) -> FloatArray:
         """Choose about PLACES cells at which the mean cdf is tabulated, and some given ones."""
-        kept = weights > HARDLY
+        kept = weights > LEAST_WEIGHT
         flat = self.quantiles(LEVELS, kept).clip(self.grid.lower - 1, self.grid.upper).ravel()
         order = np.argsort(flat)
         sums = np.cumsum((weights[kept, None] * PARTS).ravel()[order])
@@ -304,7 +305,7 @@ class Update:
             found: The same as they are believed after the release, shape (k,).
 
         Returns:
-            Means and variances, each shape (k,); a mean is at most FARTHEST times as far from that
+            Means and variances, each shape (k,); a mean is at most MOST_GAIN times as far from that
             of the prior as the posterior's is. If the posterior's is more than SURPRISE deviations
             away, the prior was wrong: the posterior itself is returned.
 
@@ -313,12 +314,12 @@ class Update:
         """
         before = self.before.weights
         mean = before @ values
-        prior = before @ (values - mean) ** 2 + TINY
+        prior = before @ (values - mean) ** 2 + FLOOR
         here = self.weights @ values
-        now = self.weights @ (values - here) ** 2 + TINY
+        now = self.weights @ (values - here) ** 2 + FLOOR
         left = np.minimum(now, prior)
-        variances = 1.0 / np.maximum(1.0 / left - 1.0 / prior, TINY)
-        gain = np.minimum((variances + prior) / prior, FARTHEST)
+        variances = 1.0 / np.maximum(1.0 / left - 1.0 / prior, FLOOR)
+        gain = np.minimum((variances + prior) / prior, MOST_GAIN)
         surprised = (found - mean) ** 2 > SURPRISE**2 * prior
         shown = np.where(surprised, found, mean + gain * (found - mean))
         return shown, np.where(surprised, now, variances)

@@ -9,7 +9,7 @@ from typing import Self
 
 import numpy as np
 
-from streamdp.learning.mixture.arrays import packed, unpacked
+from streamdp.learning.arrays import packed, unpacked
 from streamdp.types import FloatArray, IntArray, Json
 
 KNOTS = 200
@@ -18,7 +18,7 @@ KNOTS = 200
 OUTSIDE = 1e-6
 """Share beyond either end of what is known."""
 
-TINY = 1e-12
+LEAST_RISE = 1e-12
 """Share that is told from none."""
 
 
@@ -148,7 +148,7 @@ class Distribution:
     @cached_property
     def _rising(self) -> FloatArray:
         """Levels that increase strictly, so that they can be inverted."""
-        return np.asarray(self.levels + TINY * np.arange(len(self.levels)))
+        return np.asarray(self.levels + LEAST_RISE * np.arange(len(self.levels)))
 
     def to_json(self) -> Json:
         """Return the knots, which `from_json` reads exactly."""

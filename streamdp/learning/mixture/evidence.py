@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from streamdp.learning.mixture.bridge import bridge
 from streamdp.learning.mixture.distribution import Distribution
-from streamdp.learning.mixture.posterior import bridge
 from streamdp.learning.mixture.records import LEAST_VARIANCE, Number, Records
 from streamdp.mechanisms.histograms import Histogram
 from streamdp.mechanisms.quantile_tree.planning.rank_law import SAMPLES, rank_samples

@@ -8,14 +8,13 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from streamdp.learning.mixture.arrays import packed, unpacked
+from streamdp.learning.arrays import packed, unpacked
 from streamdp.learning.mixture.belief import BROAD, Belief, Update
-from streamdp.learning.mixture.broad import broad_weights
-from streamdp.learning.mixture.curves import MOVES, Curves, first_weights
+from streamdp.learning.mixture.bridge import SIZES
+from streamdp.learning.mixture.curves import MOVES, Curves, broad_weights, first_weights
 from streamdp.learning.mixture.distribution import Distribution
-from streamdp.learning.mixture.inputs import Regression
-from streamdp.learning.mixture.posterior import SIZES
 from streamdp.learning.mixture.records import Records
+from streamdp.learning.mixture.regression import Regression
 from streamdp.types import FloatArray, Grid, Json
 
 OTHERS = "other groups"

@@ -22,21 +22,18 @@ from streamdp.learning.learner import (
     DrawnPlan,
     Features,
     Learner,
-    LinearPriors,
     Observation,
     Reading,
     ReleasePlan,
     Smoothed,
 )
+from streamdp.learning.mixture.averages import Averages
 from streamdp.learning.mixture.belief import Belief, Update
-from streamdp.learning.mixture.broad import broad_curves
-from streamdp.learning.mixture.cuts import cut_levels, cuts
+from streamdp.learning.mixture.curves import broad_curves
 from streamdp.learning.mixture.distribution import Distribution
 from streamdp.learning.mixture.evidence import Evidence
-from streamdp.learning.mixture.gradient import Gradient
 from streamdp.learning.mixture.memory import BatchFacts, Memory, Predictor
-from streamdp.learning.mixture.past import Past
-from streamdp.learning.mixture.stages import expected_errors
+from streamdp.learning.mixture.release_plan import cut_levels, cuts, expected_errors
 from streamdp.mechanisms.histograms import Histogram, Histograms
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
@@ -263,14 +260,6 @@ class BayesianMixture(Learner):
         """Return the weights of the mixture's components by name."""
         return self._memory(state).component_weights()
 
-    def linear_priors(self, state: Json) -> LinearPriors | None:
-        """Return the linear priors of gradient descent; None without it, or before a release."""
-        unit = float(self.tree.grid.resolution)
-        for each in self._memory(state).predictors:
-            if isinstance(each, Gradient) and each.began:
-                return each.in_unit(unit)
-        return None
-
     def for_batch_size(self, rows: int) -> BayesianMixture:
         """Return the learner for batches of `rows` records."""
         return replace(self, expected_rows=rows)
@@ -285,7 +274,7 @@ class BayesianMixture(Learner):
 
     def _predictors(self) -> tuple[Predictor, ...]:
         """Return the predictors in their initial state."""
-        return (Past.start(),)
+        return (Averages.start(),)
 
     def _plan_release(self, memory: Memory, facts: BatchFacts) -> ReleasePlan:
         basis = PlanBasis(memory, facts, memory.belief(facts))

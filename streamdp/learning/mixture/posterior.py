@@ -25,22 +25,14 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from streamdp.learning.mixture.bridge import FLOOR, VARIANCES, bridge
 from streamdp.types import FloatArray
 
 if TYPE_CHECKING:
     from streamdp.learning.mixture.belief import Belief, PosteriorMean
     from streamdp.learning.mixture.evidence import Evidence
 
-SIZES = np.array([0.01, 0.03, 0.07, 0.15, 0.3, 0.6])
-"""Deviations s that are held."""
-
-VARIANCES = SIZES[:, None, None] ** 2
-"""s² of `SIZES`, shape (k, 1, 1)."""
-
-TINY = 1e-12
-"""Weight of a curve, variance of a record and of a noisy share, at least: none is zero."""
-
-HARDLY = 1e-4
+LEAST_WEIGHT = 1e-4
 """Weight of a curve and size that is left out of the mixture."""
 
 FIRST_DOUBT = 0.3
@@ -106,15 +98,15 @@ class Posterior:
         at = np.searchsorted(cells, evidence.cells).clip(max=len(cells) - 1)
         d2, g_variances = _d2(before, evidence), VARIANCES + evidence.extra_sampling_variance
         shared = g_variances * bridge(u, u[at]) + d2 * bridge(h, h[at])
-        inverse = np.linalg.inv(shared[:, at] + evidence.noise + TINY * np.eye(len(at)))
+        inverse = np.linalg.inv(shared[:, at] + evidence.noise + FLOOR * np.eye(len(at)))
         off = evidence.y - before.cdf(evidence.cells)
         weights = before.explained(before.weighed(off, np.asarray(inverse)))
-        kept = weights.sum(axis=1) > HARDLY
+        kept = weights.sum(axis=1) > LEAST_WEIGHT
         likely, curves, off = weights[kept], before.cdf(cells, kept), off[kept]
         gains = shared @ inverse
         left = g_variances[:, :, 0] * (u * (1.0 - u)) + d2 * (h * (1.0 - h))
         left = np.sqrt(np.maximum(left - (gains * shared).sum(axis=2), LEAST_DEVIATION**2))
-        curve, size = np.nonzero(likely > HARDLY)
+        curve, size = np.nonzero(likely > LEAST_WEIGHT)
         means = np.empty((len(curve), len(cells)))
         for k, gain in enumerate(gains):
             of = size == k
@@ -167,8 +159,3 @@ def _normal(values: FloatArray) -> FloatArray:
     """Return the normal cdf, off by a thousandth at most."""
     at = np.rint(values.clip(-5.0, 5.0) * _STEPS).astype(np.int64)
     return np.asarray(_NORMAL[at + 5 * _STEPS])
-
-
-def bridge(one: FloatArray, other: FloatArray) -> FloatArray:
-    """Return B(u, v) = min(u, v) - u·v for all pairs: the covariance of a Brownian bridge."""
-    return np.asarray(np.minimum.outer(one, other) - np.multiply.outer(one, other))

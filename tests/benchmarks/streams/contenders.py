@@ -12,11 +12,11 @@ import numpy as np
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.study import ORACLE, Stream
 from streamdp.learning.baselines import Fixed, LastRelease
-from streamdp.learning.gradient import OnlineGradient
 from streamdp.learning.learner import Learner
-from streamdp.learning.mixture import stages
+from streamdp.learning.mixture import release_plan
 from streamdp.learning.mixture.mixture import BayesianMixture
-from streamdp.learning.point_gradient import PointGradient
+from streamdp.learning.online_gradient.learner import OnlineGradient
+from streamdp.learning.online_gradient.point_gradient import PointGradient
 from streamdp.mechanisms.histograms import Histograms
 from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
 from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES, choose_tree
@@ -112,7 +112,7 @@ def experts(setting: Setting, tree: QuantileTree, stream: Stream) -> BayesianMix
     if isinstance(tree, TextbookTree):
         return BayesianMixture(*about, (tree, JointPrior((robust,) * len(setting.quantiles))))
     price, grid = Price(tree.epsilon), setting.grid
-    counts = tuple(Histograms(price, grid, plan) for plan in stages.PLANS)
+    counts = tuple(Histograms(price, grid, plan) for plan in release_plan.PLANS)
     plans = counts if len(setting.quantiles) > 1 else ()
     return BayesianMixture(*about, first(setting, tree.epsilon), plans)
 

@@ -10,10 +10,10 @@ import pytest
 
 from streamdp.learning.mixture import belief as module
 from streamdp.learning.mixture.belief import BROAD, Belief, PosteriorMean, Update
+from streamdp.learning.mixture.bridge import SIZES
 from streamdp.learning.mixture.curves import Curves
 from streamdp.learning.mixture.distribution import Distribution
 from streamdp.learning.mixture.evidence import Evidence
-from streamdp.learning.mixture.posterior import SIZES
 from streamdp.learning.mixture.records import Records
 from streamdp.mechanisms.histograms import Histogram
 from streamdp.types import FloatArray, Grid

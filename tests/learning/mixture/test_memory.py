@@ -9,14 +9,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from streamdp.learning.mixture.averages import INPUTS, Averages
 from streamdp.learning.mixture.belief import BROAD
-from streamdp.learning.mixture.broad import broad_curves
-from streamdp.learning.mixture.cuts import EVEN, cuts
+from streamdp.learning.mixture.curves import broad_curves
 from streamdp.learning.mixture.distribution import Distribution
 from streamdp.learning.mixture.evidence import Evidence
 from streamdp.learning.mixture.memory import LEAST_BROAD, OTHERS, BatchFacts, Memory
 from streamdp.learning.mixture.mixture import GroupEvidence, together
-from streamdp.learning.mixture.past import INPUTS, Past
+from streamdp.learning.mixture.release_plan import EVEN, cuts
 from streamdp.mechanisms.histograms import Histogram
 from streamdp.types import FloatArray, Grid
 
@@ -25,7 +25,7 @@ GUESS = (0.0, 100.0)
 ROWS, VARIANCE = 1000, 30.0
 SHARES = np.linspace(0.01, 0.99, 60)
 ONE = np.ones(1)
-START = Memory.start(ROWS, (Past.start(),))
+START = Memory.start(ROWS, (Averages.start(),))
 
 
 def batch(location: float, scale: float = 100.0) -> Distribution:
@@ -67,9 +67,9 @@ def along(
     return known, np.array(off)
 
 
-def past_of(memory: Memory) -> Past:
+def past_of(memory: Memory) -> Averages:
     (past,) = memory.predictors
-    assert isinstance(past, Past)
+    assert isinstance(past, Averages)
     return past
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.learning.mixture.mixture import BayesianMixture
-from streamdp.learning.mixture.stages import PLANS
+from streamdp.learning.mixture.release_plan import PLANS
 from streamdp.mechanisms.histograms import Histograms
 from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
 from streamdp.mechanisms.quantile_tree.planning.choice import choose_tree

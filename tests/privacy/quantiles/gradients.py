@@ -19,7 +19,7 @@ from unittest.mock import patch
 
 from streamdp.kinds.grouped import Grouped
 from streamdp.kinds.quantiles.kind import Quantiles
-from streamdp.learning.point_gradient import PrivateGradient
+from streamdp.learning.online_gradient.point_gradient import PrivateGradient
 from streamdp.mechanisms import noise as noise_module
 from streamdp.mechanisms.quantile_tree import noisy_gradient
 from streamdp.mechanisms.quantile_tree.noisy_gradient import UNITS, NoisyGradient

@@ -30,7 +30,6 @@ from types import MappingProxyType
 
 import numpy as np
 
-from streamdp.kinds.quantiles.bands import band
 from streamdp.kinds.quantiles.error_bars.curve import UNSEEN, Lay, lay, through
 from streamdp.kinds.quantiles.error_bars.holes import FAR, across
 from streamdp.kinds.quantiles.error_bars.plausible import plausible
@@ -39,6 +38,7 @@ from streamdp.mechanisms.quantile_tree.planning.accuracy import Believed
 from streamdp.mechanisms.quantile_tree.planning.rank_law import SAMPLES, rank_samples, uniforms
 from streamdp.mechanisms.quantile_tree.pulls import off_atoms, outside
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
+from streamdp.priors.band import band
 from streamdp.priors.joint import JointPrior
 from streamdp.types import FloatArray, IntArray
 

@@ -11,10 +11,10 @@ import pytest
 
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.learning.baselines import Fixed
-from streamdp.learning.gradient import OnlineGradient
 from streamdp.learning.learner import CountedPlan, DrawnPlan
-from streamdp.learning.mixture import cuts
+from streamdp.learning.mixture import release_plan
 from streamdp.learning.mixture.mixture import BayesianMixture
+from streamdp.learning.online_gradient.learner import OnlineGradient
 from streamdp.priors.shapes import Cauchy
 from streamdp.types import CellCounts, FloatArray, Row
 from tests.learning.mixture.worlds import BATCH, DECILES, batch, errors, kind, run
@@ -110,7 +110,7 @@ def test_a_signature_names_the_levels_of_other_cuts(
     keys = {"targets": (Fraction(*targets),)}
     before = gradient(**keys).signature()
     assert "levels" not in before
-    monkeypatch.setattr(cuts, "EVEN", np.arange(1, 20) / 20.0)
+    monkeypatch.setattr(release_plan, "EVEN", np.arange(1, 20) / 20.0)
     after = gradient(**keys).signature()
     assert after != before
     assert len(after["levels"]) >= 19

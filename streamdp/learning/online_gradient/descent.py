@@ -18,9 +18,9 @@ from typing import Literal, Self
 
 import numpy as np
 
-from streamdp.learning import coin_betting
-from streamdp.learning.mixture.arrays import packed, unpacked
-from streamdp.learning.surrogate import laplace
+from streamdp.learning.arrays import packed, unpacked
+from streamdp.learning.online_gradient import coin_betting
+from streamdp.learning.online_gradient.surrogate import laplace
 from streamdp.types import FloatArray, Json
 
 LossName = Literal["sum", "log-sum-exp"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamdp.learning.public_fit import fit_public
+from streamdp.learning.online_gradient.public_fit import fit_public
 from streamdp.priors.public import PublicRows
 
 TARGETS = np.array([0.1, 0.5, 0.9])

@@ -7,7 +7,13 @@ import json
 import numpy as np
 import pytest
 
-from streamdp.learning.mixture.inputs import ERROR, FARTHEST, FIRST_EFFECT, FIRST_LEVEL, Regression
+from streamdp.learning.mixture.regression import (
+    ERROR,
+    FIRST_EFFECT,
+    FIRST_LEVEL,
+    LARGEST,
+    Regression,
+)
 
 
 def test_effects_are_those_of_ridge_regression() -> None:
@@ -33,7 +39,7 @@ def test_nothing_is_foretold_before_the_first_batch_nor_beyond_the_farthest() ->
     assert Regression.start(2).predict(np.array([1.0, 1e12])) == (0.0, 0.0)
     known = Regression.start(2).updated(np.array([1.0, 1.0]), (1e9, -1e9))
     shift, stretch = known.predict(np.array([1.0, 1e12]))
-    assert (shift, stretch) == (FARTHEST[0], -FARTHEST[1])
+    assert (shift, stretch) == (LARGEST[0], -LARGEST[1])
 
 
 def test_it_survives_json() -> None:

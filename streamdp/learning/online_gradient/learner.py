@@ -1,8 +1,8 @@
 """The learner `online-gradient`: priors by gradient descent on the censored-regression surrogate.
 
 It releases as the default learner does: the first batch is drawn, later ones are counted between
-cuts at fixed levels of the learned priors (`mixture.cuts`). Its only predictive distribution is the
-one through these priors.
+cuts at fixed levels of the learned priors (`mixture.release_plan`). Its only predictive
+distribution is the one through these priors.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamdp.learning.descent import LossName, StepsName
-from streamdp.learning.mixture.gradient import Gradient
+from streamdp.learning.learner import LinearPriors
 from streamdp.learning.mixture.memory import Predictor
 from streamdp.learning.mixture.mixture import BayesianMixture, PlanBasis
+from streamdp.learning.online_gradient.descent import LossName, StepsName
+from streamdp.learning.online_gradient.predictor import Gradient
 from streamdp.priors.joint import JointPrior
 from streamdp.priors.shapes import robust_laplaces
 from streamdp.types import FloatArray, Json
@@ -42,6 +43,13 @@ class OnlineGradient(BayesianMixture):
         levels = self._levels()
         known = np.array_equal(levels, _levels_of_version_3(self.targets))
         return about if known else about | {"levels": levels.tolist()}
+
+    def linear_priors(self, state: Json) -> LinearPriors | None:
+        """Return the priors' weights and scales; None before a release."""
+        (learned,) = self._memory(state).predictors
+        if not isinstance(learned, Gradient) or not learned.began:
+            return None
+        return learned.in_unit(float(self.tree.grid.resolution))
 
     def _predictors(self) -> tuple[Predictor, ...]:
         return (Gradient.start(self._levels(), self.loss, self.steps),)

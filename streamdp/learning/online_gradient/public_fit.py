@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamdp.learning import coin_betting
-from streamdp.learning.surrogate import laplace
+from streamdp.learning.online_gradient import coin_betting
+from streamdp.learning.online_gradient.surrogate import laplace
 from streamdp.priors.public import PublicRows
 from streamdp.priors.shapes import robust_laplaces
 from streamdp.types import Entropy, FloatArray, IntArray, Prior

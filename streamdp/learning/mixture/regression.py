@@ -14,7 +14,7 @@ from typing import Self
 
 import numpy as np
 
-from streamdp.learning.mixture.arrays import packed, unpacked
+from streamdp.learning.arrays import packed, unpacked
 from streamdp.types import FloatArray, Json
 
 FIRST_LEVEL, FIRST_EFFECT = 3.0, 0.5
@@ -26,7 +26,7 @@ ERROR = 0.2
 DISCOUNT = 0.995
 """Weight of a release relative to that of the next."""
 
-FARTHEST = np.array([30.0, 3.0])
+LARGEST = np.array([30.0, 3.0])
 """Shift and logarithm of a stretch, at most."""
 
 
@@ -55,7 +55,7 @@ class Regression:
         first[0] = (ERROR / FIRST_LEVEL) ** 2
         effects = np.linalg.solve(self.products + np.diag(first), self.moments[..., None])
         each = effects[..., 0] @ inputs
-        shift, stretch = each.clip(-FARTHEST, FARTHEST).tolist()
+        shift, stretch = each.clip(-LARGEST, LARGEST).tolist()
         return shift, stretch
 
     def updated(
@@ -71,7 +71,7 @@ class Regression:
             found: Its shift and stretch, as its release alone shows them.
             variances: Of their errors.
         """
-        each = np.array(found).clip(-FARTHEST, FARTHEST)
+        each = np.array(found).clip(-LARGEST, LARGEST)
         weights = ERROR**2 / (ERROR**2 + np.array(variances))
         return Regression(
             DISCOUNT * self.products + weights[:, None, None] * np.outer(inputs, inputs),

@@ -10,7 +10,7 @@ import numpy as np
 
 from streamdp.learning.mixture.belief import Update
 from streamdp.learning.mixture.distribution import Distribution, LocationScale
-from streamdp.learning.mixture.inputs import Regression
+from streamdp.learning.mixture.regression import Regression
 from streamdp.types import FloatArray, Json
 
 STEPS = {"usual": 0.05, "of late": 0.3, "last": 1.0}
@@ -24,7 +24,7 @@ GUESSED = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Past:
+class Averages:
     """Predictors from past batches: averages in quantile space, and the usual one moved by inputs.
 
     Args:
@@ -54,7 +54,7 @@ class Past:
             believed[INPUTS] = believed["usual"].moved(self.origin, *away)
         return believed
 
-    def updated(self, inputs: FloatArray, after: Update) -> Past:
+    def updated(self, inputs: FloatArray, after: Update) -> Averages:
         """Return what is known after one more release.
 
         Args:
@@ -64,7 +64,7 @@ class Past:
         found, releases = after.posterior_mean.distribution(), after.before.releases
         origin = self.origin if releases else found.location_scale()
         past = {name: self._step(name, found, releases) for name in STEPS}
-        return Past(past, self._explained(inputs, after, found, origin), origin)
+        return Averages(past, self._explained(inputs, after, found, origin), origin)
 
     def _step(self, name: str, found: Distribution, releases: int) -> Distribution:
         """Return an average after one more distribution."""
@@ -103,9 +103,9 @@ class Past:
             "origin": [self.origin.centre, self.origin.half_width],
         }
 
-    def restored(self, state: Json) -> Past:
+    def restored(self, state: Json) -> Averages:
         """Return what a state holds."""
-        return Past(
+        return Averages(
             {name: Distribution.from_json(each) for name, each in state["past"].items()},
             Regression.from_json(state["numbers"]),
             LocationScale(*map(float, state["origin"])),

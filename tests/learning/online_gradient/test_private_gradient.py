@@ -9,10 +9,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from streamdp.learning import coin_betting
 from streamdp.learning.learner import Observation
-from streamdp.learning.point_gradient import PointGradient, PrivateGradient
-from streamdp.learning.surrogate import laplace
+from streamdp.learning.online_gradient import coin_betting
+from streamdp.learning.online_gradient.point_gradient import PointGradient, PrivateGradient
+from streamdp.learning.online_gradient.surrogate import laplace
 from streamdp.priors.shapes import Cauchy
 from streamdp.types import FloatArray, Json
 

@@ -1,9 +1,14 @@
-"""Choose the release plan, how the price is split over stages, of least expected error.
+"""Choose where a batch is cut, and how the price is split over stages, for least expected error.
 
-One stage has all of the price, so the least noise; but between its cuts a quantile lies where
-curves say, and they may be wrong. A later stage cuts at the same levels of the distribution as the
-stages before have shown it, so that little is left open. Foretold from past releases and public
-facts alone.
+A batch is cut at fixed levels of its predictive distribution. One stage has all of the price, so
+the least noise; but between its cuts a quantile lies where curves say, and they may be wrong. A
+later stage cuts at the same levels of the distribution as the stages before have shown it, so that
+little is left open. Both follow from past releases and public facts alone: any function of these is
+private enough (`mechanisms/PRIVACY.md` 3.10).
+
+Beside the counts, two things depend on the levels: `online-gradient` has a prior for each of them,
+so its signature names levels other than these (`online_gradient.learner`), and `expected_errors`
+takes them to be about evenly spaced.
 """
 
 from __future__ import annotations
@@ -15,9 +20,20 @@ from fractions import Fraction
 import numpy as np
 
 from streamdp.learning.mixture.belief import Belief
-from streamdp.learning.mixture.posterior import SIZES, bridge
+from streamdp.learning.mixture.bridge import SIZES, bridge
+from streamdp.learning.mixture.distribution import Distribution
 from streamdp.learning.mixture.records import LEAST_VARIANCE
 from streamdp.types import FloatArray
+
+EVEN = np.arange(1, 10) / 10.0
+"""Levels at which any batch is cut, whatever quantiles are released.
+
+A count has the same noise whatever the number of bins, but the cdf at a cut is a sum of counts: its
+variance grows with their number, while the error between cuts falls with it.
+"""
+
+OUTER = 0.5
+"""A tail quantile q also has a cut at OUTER·q; in the upper tail at 1 - OUTER·(1 - q)."""
 
 PLANS = (
     (Fraction(1),),
@@ -26,7 +42,7 @@ PLANS = (
 )
 """Shares of the price, by stage."""
 
-HARDLY = 1e-4
+LEAST_WEIGHT = 1e-4
 """Weight of a curve that decides nothing."""
 
 REMAINING = 0.3
@@ -38,6 +54,21 @@ ABOUT = 0.8
 
 LEAST = 1e-9
 """Share of the records that is told from none."""
+
+
+def cut_levels(targets: FloatArray) -> FloatArray:
+    """Return the levels of the cuts: deciles, and two levels a quantile below .1 or above .9."""
+    low, high = targets[targets < EVEN[0]], targets[targets > EVEN[-1]]
+    tails = (low, low * OUTER, high, 1.0 - (1.0 - high) * OUTER)
+    return np.unique(np.concatenate((EVEN, *tails)))
+
+
+def cuts(believed: Distribution, levels: FloatArray) -> list[int]:
+    """Return the cells at which the predictive cdf is nearest to the levels."""
+    at = believed.quantile(levels)
+    below, above = np.floor(at), np.ceil(at)
+    nearer = levels - believed.cdf(below) < believed.cdf(above) - levels
+    return [int(cell) for cell in np.where(nearer, below, above)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +102,7 @@ def expected_errors(
         plans: Shares of the price.
         variance: Of the noise of a count that has a share of the price.
     """
-    kept = belief.weights > HARDLY
+    kept = belief.weights > LEAST_WEIGHT
     weights = belief.weights[kept] / belief.weights[kept].sum()
     at = belief.cdf(cuts)[kept]
     mean, size = weights @ at, float(belief.size_weights @ SIZES**2)

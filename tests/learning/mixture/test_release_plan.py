@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from streamdp.learning.mixture.cuts import EVEN, cut_levels, cuts
 from streamdp.learning.mixture.distribution import Distribution
+from streamdp.learning.mixture.release_plan import EVEN, cut_levels, cuts
 from streamdp.types import FloatArray
 
 

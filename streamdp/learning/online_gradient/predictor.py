@@ -11,11 +11,11 @@ from typing import Self
 
 import numpy as np
 
-from streamdp.learning.descent import Descent, LossName, StepsName
 from streamdp.learning.learner import LinearPriors
+from streamdp.learning.mixture.averages import GUESSED
 from streamdp.learning.mixture.belief import Update
 from streamdp.learning.mixture.distribution import Distribution, LocationScale
-from streamdp.learning.mixture.past import GUESSED
+from streamdp.learning.online_gradient.descent import Descent, LossName, StepsName
 from streamdp.types import FloatArray, Json
 
 UNKNOWN = LocationScale(0.0, 1.0)
@@ -31,10 +31,10 @@ JUMP, ALIKE = 5.0, 0.2
 """Two batches in a row that lie so many scales off, as far as each other but for this part, are a
 stream that jumped: the constants are put where it lies, and what features say is kept."""
 
-FARTHEST = 10.0
+RESTARTED = 10.0
 """A batch that lies so many units off the priors starts them anew."""
 
-FARTHEST_UNIT = 4.0
+RESCALED = 4.0
 """A batch that is so many times as wide as the unit, or as narrow, gives a new unit."""
 
 WITHIN = 0.5
@@ -52,8 +52,8 @@ class Gradient:
     """Laplace priors of the quantiles at some levels, learned by gradient descent.
 
     Values are standardised by location and scale of the first batch, or of one far wider or
-    narrower. The priors are reset at a batch that lies more than FARTHEST units off, or of which
-    two hold: its width differs by more than FARTHEST_UNIT, curves about the guess have more than
+    narrower. The priors are reset at a batch that lies more than RESTARTED units off, or of which
+    two hold: its width differs by more than RESCALED, curves about the guess have more than
     LOST of the weight, it is among the first GUESSED.
 
     Args:
@@ -94,11 +94,11 @@ class Gradient:
         """
         found, levels = after.posterior_mean.distribution(), self.levels
         place, where = found.location_scale(), found.quantile(levels)
-        far = abs(np.log(place.half_width / self.unit.half_width)) > np.log(FARTHEST_UNIT)
+        far = abs(np.log(place.half_width / self.unit.half_width)) > np.log(RESCALED)
         young, lost = after.before.releases < GUESSED, after.broad > LOST
         away = where - self.quantiles(inputs)
         off = float(np.median(away)) / self.unit.half_width
-        if not self.began or far + young + lost > 1 or abs(off) > FARTHEST:
+        if not self.began or far + young + lost > 1 or abs(off) > RESTARTED:
             start = self._anew(inputs).placed(inputs, _standard(where, place))
             return replace(self, descent=start, unit=place, began=True, away=0.0)
         priors = self.priors(inputs)

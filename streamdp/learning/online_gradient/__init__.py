@@ -1,0 +1,1 @@
+"""Priors by online gradient descent on the censored-regression surrogate."""
