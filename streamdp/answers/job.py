@@ -675,7 +675,7 @@ def _refuse(measured: Measured, group: Group) -> NoReturn:
     if not counts:
         raise QuestionError(
             f"the newest release of {measured.job} has no counts between cuts",
-            hint="jobs of quantiles count from their second release on, with `learner: experts` as"
+            hint="jobs of quantiles count from their second release on, with `learner: mixture` as"
             " by default; of others --records, --total and --mean tell, and `streamdp report` and"
             " the page show how they changed",
         )

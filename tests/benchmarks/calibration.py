@@ -5,7 +5,7 @@ share of intervals that hold the batch's own quantile (any value at which its ra
 all quantiles and batches of the cell; `width_ratio` is their median width over the width that
 would hold 95 % of the true errors, 1 at best. Rows of `plan` say whether the epsilon it recommends
 reaches the rank error that was asked for. Synthetic batches are drawn anew for each release;
-real ones are the days of the flights. Any learner of the configuration can be asked for; `experts`
+real ones are the days of the flights. Any learner of the configuration can be asked for; `mixture`
 is the default, which draws its first release and counts later ones, so its rows `value` are of
 counts but for a single quantile. `reason` says why intervals of a cell are wider than they need be,
 from public facts alone.
@@ -275,7 +275,7 @@ def rows(quick: bool) -> Iterator[Row]:
                 if who != "auto":
                     yield from cell(each, "deciles", information, who, repeats("deciles"))
             for quantiles in ("median", "0.9 0.95 0.99", "deciles", "29"):
-                yield from cell(each, quantiles, information, "experts", repeats(quantiles))
+                yield from cell(each, quantiles, information, "mixture", repeats(quantiles))
             if information in (100, 1000):
                 for who in ("last-release", "online-gradient"):
                     yield from cell(each, "deciles", information, who, repeats("deciles"))
@@ -294,7 +294,7 @@ def _some() -> Iterator[Row]:
     for each in data()[:3]:
         yield from cell(each, "0.9 0.95 0.99", 1000, "auto", 12)
         yield from cell(each, "deciles", 100, "binary", 12)
-        yield from cell(each, "deciles", 100, "experts", 40)
+        yield from cell(each, "deciles", 100, "mixture", 40)
     yield planned(data()[0], "median", 0.02, 40)
 
 

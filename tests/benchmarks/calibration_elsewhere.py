@@ -77,7 +77,7 @@ def rows(quick: bool) -> Iterator[Row]:
     for each in streams():
         for information in (300,) if quick else (30, 300):
             for quantiles in ("deciles", "0.9 0.95 0.99", "0.1 0.5 0.9"):
-                yield from cell(each, quantiles, information, "experts", releases)
+                yield from cell(each, quantiles, information, "mixture", releases)
 
 
 if __name__ == "__main__":

@@ -141,7 +141,7 @@ def stream(number: int) -> tuple[Data, str, float, str]:
     about = name, change, motion, f"grid {step / spread / scale:.0e}"
     title = ", ".join(each for each in about if each)
     targets = str(made.choice(list(TARGETS)))
-    who = "experts" if made.random() < 2 / 3 else "auto"
+    who = "mixture" if made.random() < 2 / 3 else "auto"
     return Data(f"{number}: {title}", batch, text, guess, rows), targets, information, who
 
 

@@ -33,7 +33,7 @@ from streamdp.simulation.comparison import chance
 from streamdp.types import Batch, CellCounts, FloatArray, Grid, IntArray, ReleaseKind, Row
 from tests.benchmarks.report import Row as Figures
 from tests.benchmarks.report import main
-from tests.benchmarks.streams.contenders import experts
+from tests.benchmarks.streams.contenders import mixture
 from tests.benchmarks.streams.settings import BOUNDS, DECILES, GUESSES, Setting, flights
 
 DAYS, QUICK_DAYS, SEEDS = 60, 20, 1
@@ -202,7 +202,7 @@ def _cells(values: FloatArray, width: float) -> IntArray:
 def _kind(data: Data, epsilon: Fraction, rows: int, who: str) -> Quantiles:
     grid, guess = data.grid, data.guess
     setting = Setting(data.name, epsilon, _no_stream, grid, guess, rows)
-    learner = experts(setting, QuantileTree(DECILES, epsilon, grid), _no_stream(0, None))
+    learner = mixture(setting, QuantileTree(DECILES, epsilon, grid), _no_stream(0, None))
     if who == "alone":
         values = {each.name: getattr(learner, each.name) for each in fields(learner) if each.init}
         learner = Alone(**values)

@@ -37,7 +37,7 @@ from tests.benchmarks.streams.trials import Errors, measured
 
 WHO = {
     "online_gradient": f"online-gradient/{OURS}",
-    "default": f"experts/{OURS}",
+    "default": f"mixture/{OURS}",
     "last_release": f"last-release/{OURS}",
     "none": f"{NO_LEARNING}/{OURS}",
 }

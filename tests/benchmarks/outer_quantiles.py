@@ -41,7 +41,7 @@ def _data(name: str) -> Data:
 
 def cell(name: str, quantiles: str, information: float, days: int) -> Row:
     """One law, asked one question, at one price."""
-    kind = kind_of(_data(name), quantiles, information, "experts")
+    kind = kind_of(_data(name), quantiles, information, "mixture")
     seen = list(released(kind, _data(name), days, 0))
     first, last = (np.array([getattr(each, end)[-1] for each in seen]) for end in ("first", "last"))
     value, lower, upper = (

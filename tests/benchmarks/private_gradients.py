@@ -49,7 +49,7 @@ SHARES = (0.1, 0.3, 0.5)
 STEPS = (0.001, 0.01, 0.1, 0.3)
 ROBUST, HALF = 0.1, 0.5
 SEED = 1
-FREE = {"static": "static", "experts": "experts", "online-gradient, free": "paper-cocob"}
+FREE = {"static": "static", "mixture": "mixture", "online-gradient, free": "paper-cocob"}
 
 
 def rows(quick: bool) -> Iterable[Row]:

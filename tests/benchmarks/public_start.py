@@ -29,7 +29,7 @@ from streamdp.priors.public import PublicRows
 from streamdp.priors.shapes import Cauchy
 from streamdp.simulation.comparison import errors_of, replay
 from tests.benchmarks.report import Row, main
-from tests.benchmarks.streams.contenders import experts
+from tests.benchmarks.streams.contenders import mixture
 from tests.benchmarks.streams.settings import DECILES, Setting, settings
 
 STREAMS = (
@@ -104,7 +104,7 @@ def _kinds(setting: Setting, fitted: PublicFit, stream: Stream) -> Iterator[tupl
     priors = fitted.priors(robust, ROBUST, float(grid.resolution))
     tree = QuantileTree(DECILES, epsilon, grid)
     form = choose_tree(len(DECILES), epsilon, setting.rows)
-    default = experts(setting, tree, stream)
+    default = mixture(setting, tree, stream)
     auto = form.tree(DECILES, epsilon, grid), form.prior(priors, None)
     drawn = replace(default.without_counts(), first=(tree, JointPrior(priors)), public=priors)
     made = Quantiles("value", DECILES, epsilon, grid, Fixed(priors))

@@ -131,7 +131,7 @@ class Figures:
 def world(setting: Setting, seed: int, length: int) -> World:
     """Release a stream, and keep what a store keeps."""
     stream = stream_of(setting, min(length, setting.length), seed)
-    kind = Contenders(setting).kind(f"experts/{OURS}", setting.epsilon, stream)
+    kind = Contenders(setting).kind(f"mixture/{OURS}", setting.epsilon, stream)
     releases, rows = [], []
     noise = PublicEntropy(f"{setting.key}:{seed}")  # streams that share it err alike
     for step, batch in zip(

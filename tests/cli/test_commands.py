@@ -675,6 +675,6 @@ def test_without_expected_rows_every_output_says_what_is_missing(home: Path) -> 
     (line,) = [line for line in text.splitlines() if "expected_rows" in line]
     assert "95 times in 100" in typed("run", "--once").output + typed("statement").output
     assert "add expected_rows" not in typed("releases").output
-    path.write_text(text.replace(line + "\n", "").replace("learner: experts", "learner: none"))
+    path.write_text(text.replace(line + "\n", "").replace("learner: mixture", "learner: none"))
     for command in ("plan", "statement"):
         assert "add expected_rows" in " ".join(typed(command, "--json").output.split())

@@ -13,8 +13,8 @@ from streamdp.config import load
 from streamdp.errors import ConfigurationError
 
 DEMO = (Path(__file__).parents[2] / "config.yaml").read_text()
-FREE = DEMO.replace("learner: experts", "learner: online-gradient")
-BOUGHT = DEMO.replace("learner: experts", "private_gradient: 0.2\n      learner: online-gradient")
+FREE = DEMO.replace("learner: mixture", "learner: online-gradient")
+BOUGHT = DEMO.replace("learner: mixture", "private_gradient: 0.2\n      learner: online-gradient")
 
 
 @pytest.fixture
@@ -60,11 +60,11 @@ def test_simulate_replays_it_beside_those_who_learn_for_free(home: Path) -> None
 
 def test_a_learner_that_buys_nothing_says_so_at_the_line(home: Path) -> None:
     """What, where, and what to do."""
-    home.write_text(BOUGHT.replace("online-gradient", "experts"))
+    home.write_text(BOUGHT.replace("online-gradient", "mixture"))
     with pytest.raises(ConfigurationError) as caught:
         load(home)
     assert str(caught.value) == (
         "config.yaml:43:7 releases.air_time.prior.private_gradient: private_gradient is for"
-        " the learner online-gradient, and this one is experts\n  hint: leave it out, or set"
+        " the learner online-gradient, and this one is mixture\n  hint: leave it out, or set"
         " learner: online-gradient"
     )

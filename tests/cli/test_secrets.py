@@ -40,7 +40,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The demonstration of five days, owed to two webhooks where nobody listens."""
     text = DEMO.read_text().replace("end: 2014-01-01", "end: 2013-01-06")
     text = text.replace("sinks: [table, file]", "sinks: [open, filed]").replace("info", "debug")
-    text = text.replace("learner: experts", "learner: last-release").replace("sinks:\n", SINKS, 1)
+    text = text.replace("learner: mixture", "learner: last-release").replace("sinks:\n", SINKS, 1)
     (tmp_path / "config.yaml").write_text(text)
     (tmp_path / "key.txt").write_text("CANARY-IN-FILE of some length\n")
     monkeypatch.chdir(tmp_path)

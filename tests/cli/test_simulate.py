@@ -140,10 +140,10 @@ def test_by_default_all_learners_that_the_release_admits(home: Path) -> None:
     three = ("--truth-may-be-seen", "--length", "3")
     assert [row["learner"] for row in rows(*three)] == [*QuantilesStudy.variants, "oracle"]
     text = (home / "config.yaml").read_text()
-    text = text.replace("    expected_rows: 900 ", "    # ").replace("learner: experts", "")
+    text = text.replace("    expected_rows: 900 ", "    # ").replace("learner: mixture", "")
     (home / "config.yaml").write_text(text)
     assert [row["learner"] for row in rows(*three)] == [*QuantilesStudy.variants[1:], "oracle"]
-    refused = typed(*three, "--learners", "experts")
+    refused = typed(*three, "--learners", "mixture")
     assert isinstance(refused.exception, ConfigurationError)
     assert "expected_rows" in str(refused.exception)
 
@@ -225,7 +225,7 @@ def test_of_a_release_by_groups_one_is_replayed(home: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--learners", "expert"), "did you mean 'experts'"),
+        (("--learners", "mixtur"), "did you mean 'mixture'"),
         (("--epsilons", "a"), "--epsilons"),
         (("--epsilons", "0"), "positive"),
         (("--stream", "weekly"), "seasonal"),
@@ -247,7 +247,7 @@ def test_it_opens_no_store_writes_no_release_and_logs_nothing(home: Path) -> Non
         "def refuse(*_, **__): raise SystemExit('a database was opened')\n"
         "sqlite3.connect = refuse\n"
         "sys.argv[1:] = ['simulate', '--truth-may-be-seen', '--length', '3',"
-        " '--learners', 'experts']\n"
+        " '--learners', 'mixture']\n"
         "from streamdp.cli import cli\n"
         "cli(standalone_mode=False)\n"
         "loaded = {name for name in sys.modules if name.startswith('streamdp.store')}\n"
@@ -267,8 +267,8 @@ def test_it_opens_no_store_writes_no_release_and_logs_nothing(home: Path) -> Non
 def test_a_picture_is_drawn_and_a_missing_library_is_said_before_any_work(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A PNG of a learner with experts and of one without; the pip line where matplotlib is not."""
-    for learner in ("experts", "none"):
+    """A PNG of a learner that mixes and of one that does not; the pip line without matplotlib."""
+    for learner in ("mixture", "none"):
         path = home / f"{learner}.png"
         arguments = ("--stream", "iid", "--length", "6", "--epsilons", "0.5,1")
         rows(*arguments, "--learners", learner, "--picture", str(path))

@@ -133,7 +133,7 @@ FAULTS = [
     ("every: 1d", "every: 30s", "batches.every"),
     (
         "prior: {learner: last-release,",
-        "mechanism: {node: joint}\n    expected_rows: 9\n    prior: {learner: experts,",
+        "mechanism: {node: joint}\n    expected_rows: 9\n    prior: {learner: mixture,",
         "air_time",
     ),
     # row 20: trees that cannot be

@@ -46,7 +46,7 @@ releases:
   minutes:
     {kind: quantiles, source: trips, column: x, quantiles: deciles, resolution: 1, bounds: [0, 400],
      guess: {location: 120, scale: 60}, expected_rows: 120, epsilon: 0.5, where: x <> 7,
-     prior: {learner: experts, features: [weekday, trend]}}
+     prior: {learner: mixture, features: [weekday, trend]}}
 """
 
 GROUPS = """
@@ -54,7 +54,7 @@ releases:
   minutes:
     {kind: quantiles, source: trips, column: x, by: city, groups: [a, b, z], quantiles: quartiles,
      resolution: 1/2, guess: {location: 120, scale: 60}, expected_rows: 40, epsilon: 1,
-     prior: {learner: experts, public: {path: public.csv, column: minutes}}}
+     prior: {learner: mixture, public: {path: public.csv, column: minutes}}}
   bought:
     {kind: quantiles, source: trips, column: {sql: CAST(x AS INT) + 1}, by: [city], groups: [a, b],
      quantiles: [0.1, 0.5], resolution: 1, bounds: [0, 400], epsilon: 1,

@@ -12,6 +12,7 @@ from streamdp import wiring
 from streamdp.config import load
 from streamdp.kinds.charging import UnitCharging
 from streamdp.kinds.quantiles.kind import Quantiles
+from streamdp.kinds.quantiles.prior_section import PriorSection
 from streamdp.learning.mixture.mixture import BayesianMixture
 from streamdp.sources.windows import DAY
 from streamdp.types import Batch, Json
@@ -21,34 +22,34 @@ DEMO = (Path(__file__).parents[2] / "config.yaml").read_text()
 
 VARIANTS = {
     "the demonstration": (),
-    "last release": (("learner: experts", "learner: last-release"),),
-    "online gradient": (("learner: experts", "learner: online-gradient"),),
+    "last release": (("learner: mixture", "learner: last-release"),),
+    "online gradient": (("learner: mixture", "learner: online-gradient"),),
     "private gradient": (
-        ("learner: experts", "private_gradient: 0.2\n      learner: online-gradient"),
+        ("learner: mixture", "private_gradient: 0.2\n      learner: online-gradient"),
     ),
     "private gradient, features and public rows": (
         (
-            "learner: experts ",
+            "learner: mixture ",
             "features: [weekday, trend]\n      private_gradient: 1/3\n"
             "      public: {path: public.csv, column: minutes}\n      learner: online-gradient ",
         ),
     ),
-    "no learning, auto": (("learner: experts", "learner: none"),),
+    "no learning, auto": (("learner: mixture", "learner: none"),),
     "no rows expected": (
         ("    expected_rows: 900 ", "    # "),
-        ("learner: experts", "learner: none"),
+        ("learner: mixture", "learner: none"),
     ),
     "features": (
         (
-            "learner: experts ",
+            "learner: mixture ",
             "features: [weekday, month, season, hour, trend]\n      holidays: [2013-07-04]\n"
-            "      learner: experts ",
+            "      learner: mixture ",
         ),
     ),
     "substitute": (("neighbours: add-remove", "neighbours: substitute"),),
     "joint": (
         ("    epsilon: 0.1 ", "    mechanism: {branching: 10, node: joint}\n    epsilon: 0.1 "),
-        ("learner: experts", "learner: none"),
+        ("learner: mixture", "learner: none"),
     ),
     "joint with shapes": (
         (
@@ -56,7 +57,7 @@ VARIANTS = {
             "    mechanism: {branching: 4, node: joint, shapes: true, level_power: 5}\n"
             "    epsilon: 0.1 ",
         ),
-        ("learner: experts", "learner: none"),
+        ("learner: mixture", "learner: none"),
     ),
     "edge": (("    epsilon: 0.1 ", "    mechanism: {restriction: edge}\n    epsilon: 0.1 "),),
     "uniform without a guess": (
@@ -72,32 +73,32 @@ VARIANTS = {
     ),
     "public rows": (
         (
-            "learner: experts ",
-            "public: {path: public.csv, column: minutes}\n      learner: experts ",
+            "learner: mixture ",
+            "public: {path: public.csv, column: minutes}\n      learner: mixture ",
         ),
     ),
     "public rows, tabulated, no learning": (
         (
-            "learner: experts ",
+            "learner: mixture ",
             "public: {path: public.csv, column: minutes, tabulate: true}\n      learner: none ",
         ),
     ),
     "public rows, online gradient": (
         (
-            "learner: experts ",
+            "learner: mixture ",
             "public: {path: public.csv, column: minutes}\n      learner: online-gradient ",
         ),
     ),
     "public rows, last release": (
         (
-            "learner: experts ",
+            "learner: mixture ",
             "public: {path: public.csv, column: minutes}\n      learner: last-release ",
         ),
     ),
     "public table": (
         (
-            "learner: experts ",
-            "table: {path: public.csv, key: day, columns: [minutes]}\n      learner: experts ",
+            "learner: mixture ",
+            "table: {path: public.csv, key: day, columns: [minutes]}\n      learner: mixture ",
         ),
     ),
     "no bounds": (("    bounds: [0, 1000] ", "    # "),),
@@ -178,7 +179,7 @@ def test_other_features_are_another_signature(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("quantiles", "parts"), [("median", 2), ("quartiles", 3), ("deciles", 4)])
 def test_branching_auto_is_that_of_the_paper(tmp_path: Path, quantiles: str, parts: int) -> None:
     """K = ceil(exp(sqrt(ln 2 · ln(m + 1)))), for one to nine quantiles."""
-    text = DEMO.replace("learner: experts", "learner: none").replace("deciles", quantiles)
+    text = DEMO.replace("learner: mixture", "learner: none").replace("deciles", quantiles)
     text = text.replace("    epsilon: 0.1 ", "    mechanism: {branching: auto}\n    epsilon: 0.1 ")
     (tmp_path / "config.yaml").write_text(text)
     kind = wiring.release_kind(load(tmp_path / "config.yaml"), "air_time")
@@ -191,3 +192,9 @@ def test_public_rows_stay_beside_what_is_learned(tmp_path: Path) -> None:
     learners = [configured(tmp_path, name).learner for name in ("public rows", "edge")]
     public = [each.public for each in learners if isinstance(each, BayesianMixture)]
     assert [len(each) for each in public] == [9, 0]
+
+
+def test_the_learner_mixture_is_known_by_its_old_name() -> None:
+    """A configuration that says `experts` is one that says `mixture`."""
+    prior = {"learner": "experts"}
+    assert PriorSection.model_validate(prior) == PriorSection(learner="mixture")

@@ -26,7 +26,7 @@ NEW_YORK = "    by: origin\n    groups: [JFK, LGA, EWR]\n"
 
 def job_of(folder: Path, *edits: tuple[str, str]) -> Job:
     text = DEMO
-    for old, new in (("learner: experts", "learner: last-release"), *edits):
+    for old, new in (("learner: mixture", "learner: last-release"), *edits):
         assert old in text, old
         text = text.replace(old, new)
     (folder / "config.yaml").write_text(text)
@@ -161,7 +161,7 @@ def test_rows_of_no_group_are_refused(tmp_path: Path, line: str, wrong: str) -> 
 
 def test_a_column_of_the_kind_gives_way_to_the_group(tmp_path: Path) -> None:
     """`origin` says which quantiles were measured, unless groups are of a column of that name."""
-    experts = (with_line(NEW_YORK), ("learner: last-release", "learner: experts"))
+    experts = (with_line(NEW_YORK), ("learner: last-release", "learner: mixture"))
     job = job_of(tmp_path, *experts)
     rows, _, _ = first_day(job)
     assert [row["origin"] for row in rows[::9]] == ["JFK", "LGA", "EWR"]

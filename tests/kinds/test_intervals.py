@@ -253,7 +253,7 @@ def by_name(name: str) -> Data:
         ("lognormal", "binary", 30),
         ("lognormal", "binary", 1000),
         ("ties", "joint", 300),
-        ("heavy tails", "experts", 100),
+        ("heavy tails", "mixture", 100),
         ("lognormal", "tree of 4, shapes", 10_000),
     ],
 )
@@ -267,12 +267,12 @@ def test_intervals_hold_as_often_as_they_say(name: str, who: str, information: f
 @pytest.mark.parametrize("name", ["uniform", "two humps"])
 def test_smoothed_intervals_of_many_quantiles_hold_as_often_as_they_say(name: str) -> None:
     """Where batches vary as samples do and a draw's noise is that of all draws before it too."""
-    _, row = cell(by_name(name), "29", 1000, "experts", 13)
+    _, row = cell(by_name(name), "29", 1000, "mixture", 13)
     assert row["what"] == "smoothed"
     assert float(str(row["coverage"])) >= 0.93
 
 
-@pytest.mark.parametrize("who", ["auto", "experts"])
+@pytest.mark.parametrize("who", ["auto", "mixture"])
 def test_one_quantile_is_held_where_batches_are_six_times_as_wide_as_guessed(
     who: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -293,7 +293,7 @@ def test_one_quantile_is_held_where_batches_are_six_times_as_wide_as_guessed(
 
 def test_an_outer_quantile_alone_is_as_thin_as_its_past_values_show() -> None:
     """Of the last hundredth the guess says even less; the smoothed one is held too."""
-    rows = list(cell(by_name("normal"), "0.99", 1000, "experts", 30))
+    rows = list(cell(by_name("normal"), "0.99", 1000, "mixture", 30))
     assert [row["what"] for row in rows] == ["value", "smoothed"]
     assert min(float(str(row["coverage"])) for row in rows) >= 0.9
 
@@ -345,7 +345,7 @@ def test_deviations_of_ranks_are_those_of_all_draws_that_lead_to_a_value(form: s
     assert deviations(tree, 1000) == pytest.approx(off, rel=0.35)
 
 
-@pytest.mark.parametrize("who", ["binary", "experts"])
+@pytest.mark.parametrize("who", ["binary", "mixture"])
 def test_intervals_of_noise_that_is_taken_for_a_tenth_hold_less_often(who: str) -> None:
     """Power, and what fails where expected_rows is ten times too high: most that are drawn.
 
@@ -358,9 +358,9 @@ def test_intervals_of_noise_that_is_taken_for_a_tenth_hold_less_often(who: str) 
         rows = list(cell(wrong, "deciles", 300, who, 20))
         assert [row["what"] for row in rows] == ["value", "smoothed"][: len(rows)]
         held[factor] = [float(str(row["coverage"])) for row in rows]
-    assert max(held[10.0]) < {"binary": 0.5, "experts": 0.93}[who]
+    assert max(held[10.0]) < {"binary": 0.5, "mixture": 0.93}[who]
     assert min(held[1.0]) > 0.88
-    assert min(held[0.1]) > {"binary": 0.99, "experts": 0.95}[who]
+    assert min(held[0.1]) > {"binary": 0.99, "mixture": 0.95}[who]
 
 
 def test_where_noise_reaches_the_ends_of_a_batch_its_shape_is_a_question() -> None:
@@ -374,7 +374,7 @@ def test_a_smoothed_interval_that_misses_the_drawn_one_reaches_over_both() -> No
 
     That of the release is taken, as far as the smoothed value, where it is narrower.
     """
-    kind = kind_of(data()[0], "median", 100, "experts")
+    kind = kind_of(data()[0], "median", 100, "mixture")
     away, near, wide = (
         Smoothed(5.0, 4.0, 6.0),
         Smoothed(0.5, 0.2, 2.0),

@@ -26,7 +26,7 @@ releases:
     {kind: quantiles, source: trips, column: x, resolution: 1, bounds: [0, 999], BODY}
 """
 RECORDS, UNITS = "trip", "{name: car, column: car, rows: 3}"
-LEARNERS = ("experts", "last-release", "online-gradient", "none")
+LEARNERS = ("mixture", "last-release", "online-gradient", "none")
 
 
 def loaded(folder: Path, body: str, unit: str = RECORDS) -> Configuration:

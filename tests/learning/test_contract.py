@@ -30,8 +30,8 @@ FAR = 9_999.0
 """The highest cell there is."""
 
 CASES: dict[str, Json] = {
-    "experts": {"learner": "experts"},
-    "experts that draw all": {"learner": "experts", "measure": "quantiles"},
+    "mixture": {"learner": "mixture"},
+    "mixture that draws all": {"learner": "mixture", "measure": "quantiles"},
     "online-gradient": {"learner": "online-gradient"},
     "online-gradient as in the paper": {
         "learner": "online-gradient",
@@ -81,11 +81,11 @@ def after(made: Quantiles, values: list[float]) -> Json:
 @pytest.mark.parametrize(
     ("case", "keys", "why"),
     [
-        ("experts", {"quantiles": "median"}, "a single quantile"),
+        ("mixture", {"quantiles": "median"}, "a single quantile"),
         ("online-gradient", {"epsilon": 6}, "at least 3,000"),
-        ("experts that draw all", {}, "prior.measure"),
+        ("mixture that draws all", {}, "prior.measure"),
         ("none", {}, "its learner"),
-        ("experts", {}, "nothing was released before"),
+        ("mixture", {}, "nothing was released before"),
     ],
     ids=str,
 )
@@ -264,7 +264,7 @@ def test_another_question_is_another_signature_and_another_price_is_not(case: st
     known = [
         kind(each).signature()
         for each in CASES
-        if "experts" not in each and "draws all" not in each
+        if "mixture" not in each and "draws all" not in each
     ]
     assert [json.dumps(each) for each in known].count(json.dumps(signature)) <= 1
 

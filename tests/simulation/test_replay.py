@@ -33,7 +33,7 @@ def kind(learner: str, epsilon: Fraction, stream: Stream) -> Quantiles:
     """Of quartiles of a synthetic stream."""
     grid, robust = Grid(RESOLUTION, -(2**40), 2**40), Cauchy(0.0, 1.0)
     tree = QuantileTree(QUARTILES, epsilon, grid)
-    if learner in ("experts", ORACLE):
+    if learner in ("mixture", ORACLE):
         first = tree, JointPrior((robust,) * len(QUARTILES))
         counts = (Histograms(Price(epsilon), grid),)
         mixture = BayesianMixture(tree, robust, 0.05, (0.0, 1.0), 500, first, counts)
@@ -50,7 +50,7 @@ def inside(kind: Quantiles, stream: Stream) -> Trace:
 
 STUDY = Comparison(QUANTILES, partial(synthetic, "random-walk", QUARTILES, length=12), kind)
 TRIALS = [
-    Trial(who, Fraction(1, 2), seed) for who in ("experts", "none", ORACLE) for seed in (0, 1)
+    Trial(who, Fraction(1, 2), seed) for who in ("mixture", "none", ORACLE) for seed in (0, 1)
 ]
 
 
@@ -93,7 +93,7 @@ def test_an_interrupt_ends_all_processes() -> None:
     def give_up(done: int, total: int) -> None:
         raise KeyboardInterrupt
 
-    long = [Trial("experts", Fraction(1, 2), seed) for seed in range(500)]
+    long = [Trial("mixture", Fraction(1, 2), seed) for seed in range(500)]
     with pytest.raises(KeyboardInterrupt):
         run(STUDY, long, give_up, processes=2)
     assert not active_children()
@@ -114,16 +114,16 @@ def test_the_oracle_learns_the_truth_and_not_its_releases() -> None:
     floor = errors_of(replay(QUANTILES, kind(ORACLE, tiny, stream), stream, chance(1), shown))[
         5:
     ].mean()
-    blind = errors_of(replay(QUANTILES, kind("experts", tiny, stream), stream, chance(1)))[
+    blind = errors_of(replay(QUANTILES, kind("mixture", tiny, stream), stream, chance(1)))[
         5:
     ].mean()
     assert floor < 0.5 * blind
 
 
 def test_a_trace_shows_priors_around_the_truth_and_weights_that_sum_to_one() -> None:
-    """Bands in order, 90 % around the truth mostly; experts' weights where there are experts."""
+    """Bands in order, 90 % around the truth mostly; the mixture's weights where there is one."""
     stream = moving("wrong-guess", 2, 24)
-    seen = inside(kind("experts", Fraction(1), stream), stream)
+    seen = inside(kind("mixture", Fraction(1), stream), stream)
     assert seen.names == ("quantile 0.25", "quantile 0.5", "quantile 0.75")
     assert seen.weights is not None
     assert np.allclose(seen.weights.sum(axis=1), 1.0)

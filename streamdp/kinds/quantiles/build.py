@@ -78,7 +78,7 @@ def _form(section: QuantilesSection, epsilon: Fraction) -> Choice:
     """The form of the tree: the configured one, or that of the public table.
 
     The table was made for priors that do not learn; learned ones are drawn from by the binary tree.
-    The learner `experts` takes the table's form for its first release by itself (`learners`).
+    The learner `mixture` takes the table's form for its first release by itself (`learners`).
     """
     from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES, Choice, choose_tree
 

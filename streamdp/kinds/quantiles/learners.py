@@ -70,7 +70,7 @@ def learner(section: QuantilesSection, tree: QuantileTree, data: PublicData) -> 
     return LEARNERS[section.learner()].make(basis)
 
 
-def _experts(basis: Basis) -> Learner:
+def _mixture(basis: Basis) -> Learner:
     """Return the default learner; its first release is drawn as that of `learner: none`."""
     from streamdp.learning.mixture.mixture import BayesianMixture
 
@@ -155,7 +155,7 @@ def _first(basis: Basis) -> tuple[Prior, ...]:
 
 
 LEARNERS: dict[LearnerName, LearnerSpec] = {
-    "experts": LearnerSpec(_experts, frozenset({"measure"})),
+    "mixture": LearnerSpec(_mixture, frozenset({"measure"})),
     "online-gradient": LearnerSpec(
         _online_gradient, frozenset({"measure", "loss", "steps", "private_gradient"})
     ),

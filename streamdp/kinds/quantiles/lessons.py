@@ -33,7 +33,7 @@ MEANINGS = {
 }
 """What each belief is, by its name."""
 
-_LEARNERS = {"expert-mixture": "experts"}
+_LEARNERS = {"expert-mixture": "mixture"}
 """Learners whose states have other names than the configuration."""
 
 DAY = 86_400

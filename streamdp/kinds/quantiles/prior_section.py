@@ -13,7 +13,7 @@ from streamdp.sections.section import Section
 from streamdp.sections.values import Finite, PositiveRational
 from streamdp.types import Format
 
-LearnerName = Literal["experts", "online-gradient", "last-release", "none"]
+LearnerName = Literal["mixture", "online-gradient", "last-release", "none"]
 
 
 class Guess(Section):
@@ -142,12 +142,12 @@ class PriorSection(Section):
 
     learner: LearnerName | None = Field(
         default=None,
-        description="What is learned from past releases. Default: `experts` if"
+        description="What is learned from past releases. Default: `mixture` if"
         " `expected_rows` is given, else `last-release`; `none` with joint nodes.",
     )
     measure: Literal["counts", "quantiles"] = Field(
         default="counts",
-        description="What the learners `experts` and `online-gradient` measure after the first"
+        description="What the learners `mixture` and `online-gradient` measure after the first"
         " release: noisy counts of"
         " records between cuts, from which all quantiles follow (`counts`), or every quantile"
         " in a draw of its own (`quantiles`), which errs more. One quantile alone is drawn either"
@@ -211,6 +211,12 @@ class PriorSection(Section):
         " default. Default: none, free gradients at released values.",
         examples=[0.1],
     )
+
+    @field_validator("learner", mode="before")
+    @classmethod
+    def _renamed(cls, value: object) -> object:
+        """Accept the name that the learner `mixture` had before."""
+        return "mixture" if value == "experts" else value
 
     @field_validator("private_gradient")
     @classmethod

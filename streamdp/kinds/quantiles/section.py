@@ -184,11 +184,11 @@ class QuantilesSection(ReleaseSection):
             parts = len(self.quantiles) + 1
             if self.mechanism.parts(len(self.quantiles)) > parts:
                 raise ValueError(f"branching is at most {parts}, the number of quantiles plus one")
-        if self.prior.learner == "experts" and self.expected_rows is None:
-            raise ValueError("the learner experts needs expected_rows: it weighs noise by them")
-        if self.learner() == "experts" and self._joint():
+        if self.prior.learner == "mixture" and self.expected_rows is None:
+            raise ValueError("the learner mixture needs expected_rows: it weighs noise by them")
+        if self.learner() == "mixture" and self._joint():
             raise ValueError(
-                "the learner experts models independent nodes: leave mechanism on auto, or set"
+                "the learner mixture models independent nodes: leave mechanism on auto, or set"
                 " prior.learner to none"
             )
         first, last = self.cells()
@@ -236,7 +236,7 @@ class QuantilesSection(ReleaseSection):
         """
         auto, several = self.mechanism == "auto", len(self.quantiles) > 1
         noisy = float(self.price.loss_range) * (self.expected_rows or 0) < PLENTY
-        learns = self.learner() in ("experts", "online-gradient") and not self.auxiliary_share()
+        learns = self.learner() in ("mixture", "online-gradient") and not self.auxiliary_share()
         asked = learns and self.prior.measure == "counts"
         return asked and auto and several and noisy
 
@@ -271,7 +271,7 @@ class QuantilesSection(ReleaseSection):
             return self.prior.learner
         if self._joint():
             return "none"
-        return "experts" if self.expected_rows else "last-release"
+        return "mixture" if self.expected_rows else "last-release"
 
     def auxiliary_share(self) -> Fraction:
         """The part of epsilon that buys a gradient, of which only one learner makes use."""

@@ -24,10 +24,10 @@ class QuantilesStudy(Study):
 
     measure = "rank error"
     streams: tuple[str, ...] = NAMES
-    variants: tuple[str, ...] = ("experts", "online-gradient", "last-release", "none")
+    variants: tuple[str, ...] = ("mixture", "online-gradient", "last-release", "none")
 
     def variant(self, section: QuantilesSection, name: str, rows: int) -> QuantilesSection:
-        """Another learner; the oracle is that of experts under the tree's default form."""
+        """Another learner; the oracle is that of the mixture under the tree's default form."""
         prior = section.prior.model_copy(
             update={"learner": self.variants[0] if name == ORACLE else name}
         )

@@ -105,7 +105,7 @@ def first(setting: Setting, epsilon: Fraction) -> tuple[QuantileTree, JointPrior
     return form.tree(quantiles, epsilon, setting.grid), prior
 
 
-def experts(setting: Setting, tree: QuantileTree, stream: Stream) -> BayesianMixture:
+def mixture(setting: Setting, tree: QuantileTree, stream: Stream) -> BayesianMixture:
     """The default learner; of the textbook's tree, or a single one, every quantile is drawn."""
     guess, robust = setting.guess, Cauchy(*setting.guess)
     about = tree, robust, 0.05, guess, setting.rows
@@ -119,26 +119,26 @@ def experts(setting: Setting, tree: QuantileTree, stream: Stream) -> BayesianMix
 
 def gradient(setting: Setting, tree: QuantileTree, stream: Stream) -> OnlineGradient:
     """Gradient descent on what counts show, as the product makes it."""
-    known = experts(setting, tree, stream)
+    known = mixture(setting, tree, stream)
     about = known.tree, known.robust, known.robust_weight, known.guess, known.expected_rows
     return OnlineGradient(*about, known.first, known.histograms)
 
 
 def in_stages(number: int, setting: Setting, tree: QuantileTree, stream: Stream) -> BayesianMixture:
     """A single plan: counts in so many stages, always."""
-    known = experts(setting, tree, stream)
+    known = mixture(setting, tree, stream)
     return replace(known, histograms=known.histograms[number - 1 : number])
 
 
 def every(setting: Setting, tree: QuantileTree, stream: Stream) -> BayesianMixture:
     """A single plan: all quantiles from learned priors, always."""
-    return experts(setting, tree, stream).without_counts()
+    return mixture(setting, tree, stream).without_counts()
 
 
 Made = Learner | BayesianMixture
 
 LEARNERS: dict[str, Callable[[Setting, QuantileTree, Stream], Made]] = {
-    "experts": experts,
+    "mixture": mixture,
     "online-gradient": gradient,
     "one-stage": partial(in_stages, 1),
     "two-stages": partial(in_stages, 2),
@@ -152,7 +152,7 @@ LEARNERS: dict[str, Callable[[Setting, QuantileTree, Stream], Made]] = {
     "static-hindsight": hindsight,
 }
 
-BOTH = ("experts", "paper-cocob", "last-release", "static")
+BOTH = ("mixture", "paper-cocob", "last-release", "static")
 """Measured with textbook sharpness too."""
 
 LEARNING = BOTH[:3]
@@ -195,7 +195,7 @@ class Contenders:
         textbook = sharpness == TEXTBOOK
         quantiles = self.setting.quantiles
         tree = (TextbookTree if textbook else QuantileTree)(quantiles, epsilon, self.setting.grid)
-        made = LEARNERS["experts" if learner == ORACLE else learner](self.setting, tree, stream)
+        made = LEARNERS["mixture" if learner == ORACLE else learner](self.setting, tree, stream)
         kind = TextbookQuantiles if textbook else Quantiles
         features, grid = stream.feature(), self.setting.grid
         return kind("value", quantiles, epsilon, grid, made, features=features)

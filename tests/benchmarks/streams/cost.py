@@ -16,13 +16,13 @@ from tests.benchmarks.streams.settings import Setting
 def cost(setting: Setting, length: int) -> Row:
     """Milliseconds a release: everything that the default learner adds, and a draw without it.
 
-    What it adds is plan, draw and learn with experts less the same with a static prior, one batch
-    after the other, so that whatever else the machine does falls on both.
+    What it adds is plan, draw and learn with the mixture less the same with a static prior, batch
+    after batch, so that whatever else the machine does falls on both.
     """
     stream, contenders = setting.make(0, length), Contenders(setting)
     kinds = {
         name: contenders.kind(f"{name}/{OURS}", setting.epsilon, stream)
-        for name in ("experts", "static")
+        for name in ("mixture", "static")
     }
     states: dict[str, Json] = {name: kind.init() for name, kind in kinds.items()}
     spent: dict[str, list[FloatArray]] = {name: [] for name in kinds}
@@ -37,12 +37,12 @@ def cost(setting: Setting, length: int) -> Row:
             states[name] = kind.learn(states[name], plan, outcome)
             moments.append(time.process_time())
             spent[name].append(np.diff(moments) * 1000.0)
-    learned, fixed = (np.median(np.array(spent[name]), axis=0) for name in ("experts", "static"))
+    learned, fixed = (np.median(np.array(spent[name]), axis=0) for name in ("mixture", "static"))
     added = float(learned.sum() - fixed.sum())
     return {
         "stream": setting.name,
         "epsilon": float(setting.epsilon),
-        "who": "cost of experts",
+        "who": "cost of the mixture",
         "learning_ms": round(added, 2),
         "learning_over_draw": round(added / float(fixed[1]), 2),
     }

@@ -15,10 +15,10 @@ from tests.benchmarks.streams.settings import Setting
 RECORDED = Path(__file__).parent / "c7b2b41.json"
 """Late errors, average and largest, of the commit of that name, on streams of this length.
 
-Its default learner, `experts`, is what later ones are compared with.
+Its default learner, `mixture`, is what later ones are compared with.
 """
 
-SUMMED = ("experts", "no-learning", "last-release")
+SUMMED = ("mixture", "no-learning", "last-release")
 
 ERRORS = ("average_error", "largest_error")
 
@@ -28,7 +28,7 @@ RATIOS = ("to_c7b2b41", "loss_to_best_plan")
 def to_recorded(setting: Setting, found: Figures) -> float | None:
     """Average error over that of the recorded default learner; None where it was not recorded."""
     known = _recorded().get(setting.key)
-    return None if known is None else round(found.late_average / known["experts"][0], 3)
+    return None if known is None else round(found.late_average / known["mixture"][0], 3)
 
 
 @functools.cache

@@ -42,7 +42,7 @@ def test_the_summary_is_geometric() -> None:
     """Of two streams, and the larger ratio beside it."""
     first: Row = {
         "part": "final",
-        "who": "experts",
+        "who": "mixture",
         "sharpness": "ours",
         "average_error": 0.01,
         "largest_error": 0.02,

@@ -14,7 +14,7 @@ from streamdp.types import FloatArray
 from tests.benchmarks.streams.contenders import OURS, Contenders, names
 from tests.benchmarks.streams.settings import PAPERS_LENGTH, Setting, stream_of
 
-SEEDS = {f"experts/{OURS}": 5, f"last-release/{OURS}": 2}
+SEEDS = {f"mixture/{OURS}": 5, f"last-release/{OURS}": 2}
 """How often each contender is replayed; the others once, and all once on the paper's sequence."""
 
 QUICK_LENGTH = 24

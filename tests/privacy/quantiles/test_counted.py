@@ -238,7 +238,7 @@ def test_the_ledger_names_the_way_that_is_drawn(count: int, measure: str, neighb
             "resolution": 1,
             "bounds": [0, 100],
             "expected_rows": 100,
-            "prior": {"learner": "experts", "measure": measure},
+            "prior": {"learner": "mixture", "measure": measure},
         }
     )
     made = build(section, BuildContext(neighbours, 1, 1, "duckdb", None))  # type: ignore[arg-type]
