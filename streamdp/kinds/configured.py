@@ -1,7 +1,7 @@
 """The kind of a configured release: of its groups, of those that a job finds, of counted rows.
 
-`Counted` expects as many records as another job's releases say; the groups of `FoundGroups` are the
-keys that another job has released.
+`RowsFromJob` expects as many records as another job's releases say; the groups of `FoundGroups`
+are the keys that another job has released.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def release_kind(section: ReleaseSection, releases: Releases, context: BuildCont
         return made
 
     count = _count(releases, section.rows_from)
-    return Counted(cast("ExpectsRows", made), section.rows_from.job, count)
+    return RowsFromJob(cast("ExpectsRows", made), section.rows_from.job, count)
 
 
 def _of_found_groups(
@@ -128,7 +128,7 @@ def kind(section: ReleaseSection, context: BuildContext) -> ReleaseKind:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class RowsFromJob:
     """A kind, and where it is told how many records a batch has.
 
     Args:

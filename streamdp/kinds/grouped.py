@@ -35,7 +35,7 @@ from streamdp.types import (
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class GroupDraw:
     """The draw of one group, and how it was planned once the groups before it were drawn."""
 
     plan: Plan
@@ -146,16 +146,16 @@ class Grouped:
         a group is told of others is what was drawn of them.
         """
         answers = tuple(_answers(plan.mechanism, statistic))
-        drawn: dict[int, Drawn] = {}
+        drawn: dict[int, GroupDraw] = {}
         shown: tuple[Any, ...] = ()
         for index in self._order():
             one, inner = self._of(self.groups[index]), plan.mechanism[index]
             if not isinstance(one, SharesGroups):
-                drawn[index] = Drawn(inner, one.draw(inner, answers[index], entropy))
+                drawn[index] = GroupDraw(inner, one.draw(inner, answers[index], entropy))
                 continue
             inner = one.told(inner, shown)
             outcome = one.draw(inner, answers[index], entropy)
-            drawn[index], shown = Drawn(inner, outcome), (*shown, *one.shown(inner, outcome))
+            drawn[index], shown = GroupDraw(inner, outcome), (*shown, *one.shown(inner, outcome))
         each = tuple(drawn[index] for index in range(len(self.groups)))
         return Outcome(self._rows(one.outcome for one in each), each)
 

@@ -65,7 +65,7 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ReplayedRelease:
     """One simulated release.
 
     Args:
@@ -169,6 +169,6 @@ class Study(ABC):
         """Name of the part of a release that each error is of; empty where all are of one unit."""
         return ()
 
-    def trace(self, kind: Any, steps: Iterable[Step]) -> Trace | None:
+    def trace(self, kind: Any, steps: Iterable[ReplayedRelease]) -> Trace | None:
         """A replay from inside; None where there is nothing to see."""
         return None

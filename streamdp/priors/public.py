@@ -17,7 +17,7 @@ PIECES = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PublicRows:
+class PublicSample:
     """Values of a column in rows that anyone may see; at least one row.
 
     Args:
@@ -81,7 +81,7 @@ class Tabulated:
         }
 
 
-def tabulated(public: PublicRows) -> Tabulated:
+def tabulated(public: PublicSample) -> Tabulated:
     """Pieces of about equally many public rows; what no row fills belongs to the piece before."""
     total = np.cumsum(public.counts)
     wanted = np.arange(1, PIECES + 1) * int(total[-1]) / PIECES

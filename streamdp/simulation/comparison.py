@@ -18,7 +18,7 @@ import numpy as np
 
 from streamdp.engine.draw import draw_and_learn, get_ready
 from streamdp.kinds.charging import UnitCharging
-from streamdp.kinds.study import ORACLE, Step, Stream, Study
+from streamdp.kinds.study import ORACLE, ReplayedRelease, Stream, Study
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.types import Entropy, FloatArray, Learned, ReleaseKind
 
@@ -44,7 +44,7 @@ def replay(
     stream: Stream,
     entropy: Entropy,
     shown: ReleaseKind | None = None,
-) -> Iterator[Step]:
+) -> Iterator[ReplayedRelease]:
     """Release each batch as the engine does, and measure it against the truth.
 
     Args:
@@ -61,13 +61,15 @@ def replay(
         ready = get_ready(kind, learned, batch, UnitCharging())
         outcome, after, _ = draw_and_learn(ready, counts, entropy)
         state, truth = ready.learned.state, study.truth(kind, counts)
-        yield Step(state, ready.plan, outcome, truth, study.errors(kind, counts, outcome))
+        yield ReplayedRelease(
+            state, ready.plan, outcome, truth, study.errors(kind, counts, outcome)
+        )
         if taught is not None:
             after = replace(after, state=taught.learn(state, taught.plan(state, batch), truth))
         learned = after
 
 
-def errors_of(steps: Iterator[Step]) -> FloatArray:
+def errors_of(steps: Iterator[ReplayedRelease]) -> FloatArray:
     """Errors of every release, shape (batches, m)."""
     return np.array([step.errors for step in steps])
 

@@ -25,7 +25,7 @@ from streamdp.mechanisms.quantile_tree.planning.choice import choose_tree
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
-from streamdp.priors.public import PublicRows
+from streamdp.priors.public import PublicSample
 from streamdp.priors.shapes import Cauchy
 from streamdp.simulation.comparison import errors_of, replay
 from tests.benchmarks.report import Row, main
@@ -78,7 +78,7 @@ def _fitted(setting: Setting, stream: Stream) -> PublicFit:
     unit = float(setting.grid.resolution)
     values, place = np.unique(cells, return_inverse=True)
     numbers = np.bincount(place, np.concatenate([each.counts for each in counts]))
-    public = PublicRows(values * unit, numbers.astype(np.int64), unit)
+    public = PublicSample(values * unit, numbers.astype(np.int64), unit)
     targets = np.array([float(each) for each in setting.quantiles])
     return fit_public(public, targets, setting.rows, PublicEntropy("public start"))
 

@@ -29,7 +29,7 @@ import numpy as np
 
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.quantiles.study import QuantilesStudy
-from streamdp.kinds.study import Step, Stream
+from streamdp.kinds.study import ReplayedRelease, Stream
 from streamdp.learning.features import calendar, weekday
 from streamdp.learning.mixture.mixture import BayesianMixture
 from streamdp.learning.online_gradient.descent import StepsName
@@ -95,7 +95,7 @@ def _learners(setting: Setting, stream: Stream) -> Iterator[tuple[str, float, Qu
 
 
 def _priors(
-    setting: Setting, kind: Quantiles, batches: tuple[Batch, ...], steps: list[Step]
+    setting: Setting, kind: Quantiles, batches: tuple[Batch, ...], steps: list[ReplayedRelease]
 ) -> FloatArray:
     """Location and scale of each decile before each release, shape (t, 2, m)."""
     found: list[FloatArray] = []

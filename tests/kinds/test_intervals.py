@@ -16,7 +16,7 @@ from streamdp.kinds.quantiles.rows import smoothed_columns
 from streamdp.kinds.quantiles.section import QuantilesSection
 from streamdp.learning.learner import Smoothed
 from streamdp.mechanisms.quantile_tree.planning.accuracy import Believed
-from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES, Choice
+from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES, TreeChoice
 from streamdp.mechanisms.quantile_tree.planning.rank_law import deviations, rank_samples
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
@@ -40,7 +40,7 @@ def prior_of(tree: QuantileTree, scale: float = 1.5, *, shapes: bool = False) ->
 @pytest.mark.parametrize("rows", [1, 30, 10**10])
 @pytest.mark.parametrize("epsilon", ["1/100000", "1/10", "1000"])
 @pytest.mark.parametrize("values", ["spread", "equal", "extreme"])
-def test_any_release_has_intervals(form: Choice, rows: int, epsilon: str, values: str) -> None:
+def test_any_release_has_intervals(form: TreeChoice, rows: int, epsilon: str, values: str) -> None:
     """On the grid, around the value, never crossing: whatever was released, no error."""
     tree = form.tree(DECILES, Fraction(epsilon), GRID)
     ends = {"spread": (-3.0, 5.0), "equal": (7.0, 7.0)}.get(values)

@@ -13,7 +13,7 @@ from streamdp import wiring
 from streamdp.cli import cli
 from streamdp.config import load
 from streamdp.errors import ConfigurationError
-from streamdp.kinds.configured import Counted
+from streamdp.kinds.configured import RowsFromJob
 from streamdp.log.setup import close
 from streamdp.types import Batch, Json, Row
 
@@ -70,7 +70,7 @@ def test_a_kind_expects_what_is_known_and_costs_the_same(home: Path) -> None:
     """Two digits of the smoothed count; nothing of one that noise hides, or that is not there."""
     configuration = load(home / "config.yaml")
     kind = wiring.release_kind(configuration, "long")
-    assert isinstance(kind, Counted)
+    assert isinstance(kind, RowsFromJob)
     batch = Batch("trips", "2013-01-03", 1_357_171_200, 1_357_257_600)
     late: Row = {"measure": "late", "smoothed": 50.0, "smoothed_lower": 45.0}
     cases: list[tuple[dict[str, tuple[Row, ...]], int]] = [
@@ -95,7 +95,7 @@ def test_each_group_expects_its_own_count(home: Path) -> None:
     text = CONFIG.replace("traffic: {", "traffic: {by: carrier, groups: [AA, UA], ")
     (home / "config.yaml").write_text(text.replace("long: {", "long: {by: carrier, groups: [UA], "))
     kind = wiring.release_kind(load(home / "config.yaml"), "long")
-    assert isinstance(kind, Counted)
+    assert isinstance(kind, RowsFromJob)
     past = (*rows(90.0, 80.0, carrier="AA"), *rows(162.0, 150.0, carrier="UA"))
     told = kind.informed({"traffic": past})
     assert told._of(("UA",)).expected_rows == 160  # type: ignore[attr-defined]

@@ -18,7 +18,7 @@ from streamdp.mechanisms.histograms import Histograms
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy, rank_error
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
-from streamdp.priors.public import PublicRows
+from streamdp.priors.public import PublicSample
 from streamdp.priors.shapes import Cauchy, Mixture
 from streamdp.privacy.price import Price
 from streamdp.types import Batch, CellCounts, Grid
@@ -41,7 +41,7 @@ def counted(values: np.ndarray) -> CellCounts:
 def taught(public: np.ndarray) -> BayesianMixture:
     targets = np.array([float(q) for q in TARGETS])
     values, counts = np.unique(np.rint(public), return_counts=True)
-    fit = fit_public(PublicRows(values, counts, 1.0), targets, ROWS, PublicEntropy("a test"))
+    fit = fit_public(PublicSample(values, counts, 1.0), targets, ROWS, PublicEntropy("a test"))
     return replace(UNTAUGHT, first=(TREE, JointPrior(fit.priors(ROBUST, 0.05, 1.0))))
 
 

@@ -12,7 +12,7 @@ import pytest
 from streamdp.mechanisms.quantile_tree.exponential import log_inner_product
 from streamdp.mechanisms.quantile_tree.grains import GRAINS, Grains, Region
 from streamdp.mechanisms.quantile_tree.joint import log_joint_inner_product
-from streamdp.mechanisms.quantile_tree.measure import Measure
+from streamdp.mechanisms.quantile_tree.measure import BaseMeasure
 from streamdp.mechanisms.quantile_tree.planning.accuracy import STANDARD, Believed, simulated_errors
 from streamdp.mechanisms.quantile_tree.planning.bound import bounded, of_first_releases
 from streamdp.mechanisms.quantile_tree.planning.simulation import (
@@ -37,7 +37,7 @@ def test_psi_is_the_sum_over_all_points(
     region: Region, restriction: Literal["conditional", "edge"]
 ) -> None:
     grains, q, c = Grains.of(BATCH), Fraction(2, 5), 0.7
-    measure = Measure(Laplace(0.5, 2.0), GRID)
+    measure = BaseMeasure(Laplace(0.5, 2.0), GRID)
     masses = np.exp(measure.between(np.arange(GRID.lower, GRID.upper + 2)))
     point_mass = dict(enumerate(np.repeat(masses / GRAINS, GRAINS), GRID.lower * GRAINS))
     inside = {o: w for o, w in point_mass.items() if region.start <= o <= region.last}
@@ -80,7 +80,7 @@ def test_psi_of_a_tuple_is_the_sum_over_all_tuples(region: Region, shapes: Shape
         return kernel(left, 0.2) * kernel(right - left, 0.4) * kernel(size - right, 0.4)
 
     edges = np.arange(GRID.lower, GRID.upper + 2)
-    masses = [np.exp(Measure(each, GRID).between(edges)) / GRAINS for each in priors]
+    masses = [np.exp(BaseMeasure(each, GRID).between(edges)) / GRAINS for each in priors]
     first, second = (each[points // GRAINS - GRID.lower] for each in masses)
     mu = 0.3 * np.triu(first[:, None] * second)
     total, weighed = mu.sum(), (mu * utility(ranks[:, None], ranks)).sum()

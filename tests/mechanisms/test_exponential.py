@@ -8,7 +8,7 @@ import pytest
 
 from streamdp.mechanisms.quantile_tree.exponential import _Exponents, _Near
 from streamdp.mechanisms.quantile_tree.grains import GRAINS, Grains, Region
-from streamdp.mechanisms.quantile_tree.measure import Measure
+from streamdp.mechanisms.quantile_tree.measure import BaseMeasure
 from streamdp.mechanisms.quantile_tree.points import MOST_POINTS, aimed_at, public_points
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.shapes import Cauchy, Laplace, Uniform
@@ -93,7 +93,7 @@ def test_no_cell_is_impossible():
     """Far from a narrow prior, and outside a bounded one, cells keep the floor's mass."""
     grid = Grid(F(1), -(2**40), 2**40)
     for prior in (Laplace(0.0, 1.0), Uniform(-1.0, 1.0)):
-        masses = Measure(prior, grid).between(np.array([2**39, 2**39 + 1, 2**39 + 1, 2**40]))
+        masses = BaseMeasure(prior, grid).between(np.array([2**39, 2**39 + 1, 2**39 + 1, 2**40]))
         assert np.isfinite(masses[[0, 2]]).all()
         assert masses[0] > -640.0
         assert np.isneginf(masses[1])
@@ -102,7 +102,7 @@ def test_no_cell_is_impossible():
 def test_a_draw_from_the_measure_follows_it():
     """Frequencies of three stretches of a wide grid are their masses."""
     grid = Grid(F(1), -(10**6), 10**6)
-    measure = Measure(Cauchy(0.0, 50.0), grid)
+    measure = BaseMeasure(Cauchy(0.0, 50.0), grid)
     entropy = Seeded(2)
     drawn = np.array([measure.draw(-(10**6), 10**6 + 1, entropy) for _ in range(2000)])
     edges = np.array([-(10**6), -50, 51, 10**6 + 1])
@@ -128,7 +128,7 @@ def test_public_points_cover_the_grid_once(prior, grid, targets):
     assert public.points[-1] < (grid.upper + 1) * GRAINS
     assert (np.diff(public.points) > 0).all()
     assert len(public.points) <= 8 * MOST_POINTS
-    whole = Measure(prior, grid).between(np.array([grid.lower, grid.upper + 1]))[0]
+    whole = BaseMeasure(prior, grid).between(np.array([grid.lower, grid.upper + 1]))[0]
     assert np.logaddexp.reduce(public.log_masses[0]) == pytest.approx(whole, abs=1e-9)
     within_a_cell = np.diff(public.points) <= GRAINS
     heavy = np.exp(public.log_masses[0, :-1] - whole) * aimed_at(targets) > 1.001

@@ -9,7 +9,7 @@ import pytest
 
 from streamdp.mechanisms.quantile_tree.grains import GRAINS
 from streamdp.mechanisms.quantile_tree.joint import MOST_TERMS
-from streamdp.mechanisms.quantile_tree.measure import Measure
+from streamdp.mechanisms.quantile_tree.measure import BaseMeasure
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.mechanisms.quantile_tree.points import aimed_at, public_points
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
@@ -32,7 +32,7 @@ def test_zero_and_the_ends_have_all_levels(lower: int, upper: int, scale: float)
     assert (np.diff(found.points) > 0).all()
     assert found.points[0] == lower * GRAINS
     assert len(found.points) < min(4 * aimed_at(9) + 3 * GRAINS, MOST_TERMS)
-    whole = Measure(prior, grid).between(np.array([lower, upper + 1]))
+    whole = BaseMeasure(prior, grid).between(np.array([lower, upper + 1]))
     assert np.exp(found.log_masses[0]).sum() == pytest.approx(np.exp(whole[0]))
 
 

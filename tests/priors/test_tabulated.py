@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamdp.priors.public import PIECES, PublicRows, tabulated
+from streamdp.priors.public import PIECES, PublicSample, tabulated
 
 
-def half_cells(cells: np.ndarray) -> PublicRows:
+def half_cells(cells: np.ndarray) -> PublicSample:
     """Rows of cells as wide as a half."""
     values, counts = np.unique(cells, return_counts=True)
-    return PublicRows(values * 0.5, counts, 0.5)
+    return PublicSample(values * 0.5, counts, 0.5)
 
 
 def test_a_table_has_the_quantiles_of_its_rows() -> None:

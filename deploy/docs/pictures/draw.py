@@ -23,7 +23,7 @@ from streamdp.learning.mixture.curves import (
 from streamdp.learning.mixture.distribution import Distribution
 from streamdp.learning.mixture.evidence import Evidence
 from streamdp.learning.mixture.posterior import SIZES
-from streamdp.learning.mixture.records import Records
+from streamdp.learning.mixture.records import RecordsPrior
 from streamdp.learning.mixture.release_plan import EVEN, cuts
 from streamdp.mechanisms.histograms import Histogram
 from streamdp.types import FloatArray, Grid
@@ -158,7 +158,7 @@ def counted() -> tuple[Belief, Evidence, Update]:
     groups = {"usual": Curves(logistic(170.0, 16.0), MOVES), BROAD: broad_curves(grid, (170, 30))}
     weights = np.concatenate((0.97 * first_weights(), 0.03 * broad_weights(groups[BROAD])))
     sizes = np.full(len(SIZES), 1.0 / len(SIZES))
-    belief = Belief(grid, groups, weights, sizes, Records.expected(ROWS), 10)
+    belief = Belief(grid, groups, weights, sizes, RecordsPrior.expected(ROWS), 10)
     edges = cuts(belief.marginal, EVEN)
     levels = logistic(184.0, 13.0).cdf(np.array(edges, dtype=float))
     true = ROWS * np.diff(np.concatenate(([0.0], levels, [1.0])))

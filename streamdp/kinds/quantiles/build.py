@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from streamdp.kinds.quantiles.kind import Quantiles
     from streamdp.kinds.spec import BuildContext, PublicData
     from streamdp.learning.features import Feature
-    from streamdp.mechanisms.quantile_tree.planning.choice import Choice
+    from streamdp.mechanisms.quantile_tree.planning.choice import TreeChoice
 
 TREND_ORIGIN = 1_767_225_600
 """2026-01-01: where the feature `trend` is 0."""
@@ -74,18 +74,22 @@ def question(section: QuantilesSection, dialect: Dialect) -> CellQuery:
     )
 
 
-def _form(section: QuantilesSection, epsilon: Fraction) -> Choice:
+def _form(section: QuantilesSection, epsilon: Fraction) -> TreeChoice:
     """The form of the tree: the configured one, or that of the public table.
 
     The table was made for priors that do not learn; learned ones are drawn from by the binary tree.
     The learner `mixture` takes the table's form for its first release by itself (`learners`).
     """
-    from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES, Choice, choose_tree
+    from streamdp.mechanisms.quantile_tree.planning.choice import (
+        CANDIDATES,
+        TreeChoice,
+        choose_tree,
+    )
 
     chosen = section.mechanism
     if chosen != "auto":
         parts = chosen.parts(len(section.quantiles))
-        return Choice(parts, chosen.node, chosen.level_power, chosen.shapes)
+        return TreeChoice(parts, chosen.node, chosen.level_power, chosen.shapes)
     if section.learner() != "none":
         return CANDIDATES["binary"]
     return choose_tree(len(section.quantiles), epsilon, section.expected_rows)

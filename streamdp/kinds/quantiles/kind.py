@@ -26,7 +26,7 @@ from streamdp.mechanisms.histograms import Histograms
 from streamdp.mechanisms.quantile_tree.exponential import Restriction
 from streamdp.mechanisms.quantile_tree.noisy_gradient import NoisyGradient
 from streamdp.mechanisms.quantile_tree.planning.accuracy import STANDARD, Believed
-from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES, Choice
+from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES, TreeChoice
 from streamdp.mechanisms.quantile_tree.sharpness import Relation
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior, Shapes
@@ -101,7 +101,7 @@ class Quantiles:
     epsilon: Fraction
     grid: Grid
     learner: Learner
-    form: Choice = CANDIDATES["binary"]
+    form: TreeChoice = CANDIDATES["binary"]
     relation: Relation = "add-remove"
     restriction: Restriction = "conditional"
     shapes: Shapes | None = None

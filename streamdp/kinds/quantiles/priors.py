@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from streamdp.kinds.spec import PublicData
     from streamdp.learning.online_gradient.public_fit import PublicFit
     from streamdp.priors.joint import Shapes
-    from streamdp.priors.public import PublicRows
+    from streamdp.priors.public import PublicSample
 
 TABULATED_WEIGHT = 0.8
 """Share of the tabulated law in the robust prior; the rest holds where no public row lies."""
@@ -39,14 +39,14 @@ def guess_of(section: QuantilesSection) -> tuple[float, float]:
     return float((first + last) * section.resolution) / 2.0, width / 4.0
 
 
-def public_rows(section: QuantilesSection, grid: Grid, data: PublicData) -> PublicRows | None:
+def public_rows(section: QuantilesSection, grid: Grid, data: PublicData) -> PublicSample | None:
     """The public rows of the column, rounded as records are."""
     public = section.prior.public
     if public is None:
         return None
     import numpy as np
 
-    from streamdp.priors.public import PublicRows
+    from streamdp.priors.public import PublicSample
 
     path, name = str(public.path), public.column or section.column_name()
     derived = public.column is None and isinstance(section.column, Derived)
@@ -59,10 +59,10 @@ def public_rows(section: QuantilesSection, grid: Grid, data: PublicData) -> Publ
             hint="name another column in prior.public.column, or leave prior.public out",
         )
     resolution = float(grid.resolution)
-    return PublicRows(np.asarray(rows.cells * resolution), rows.counts, resolution)
+    return PublicSample(np.asarray(rows.cells * resolution), rows.counts, resolution)
 
 
-def fit(section: QuantilesSection, public: PublicRows) -> PublicFit:
+def fit(section: QuantilesSection, public: PublicSample) -> PublicFit:
     """Fit public rows with fixed chance, so that every start has the same priors."""
     import numpy as np
 
@@ -74,7 +74,7 @@ def fit(section: QuantilesSection, public: PublicRows) -> PublicFit:
     return fit_public(public, targets, rows, chance)
 
 
-def robust_prior(section: QuantilesSection, public: PublicRows | None) -> Prior:
+def robust_prior(section: QuantilesSection, public: PublicSample | None) -> Prior:
     """The prior that holds when the past misleads: as configured, and as public rows lie."""
     configured = _configured_prior(section)
     if public is None or section.prior.public is None or not section.prior.public.tabulate:

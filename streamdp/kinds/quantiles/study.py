@@ -11,7 +11,7 @@ from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.quantiles.prior_section import Guess
 from streamdp.kinds.quantiles.section import QuantilesSection
 from streamdp.kinds.quantiles.synthetic import GUESS, NAMES, RESOLUTION, expected_rows, synthetic
-from streamdp.kinds.study import ORACLE, Step, Stream, Study, Trace
+from streamdp.kinds.study import ORACLE, ReplayedRelease, Stream, Study, Trace
 from streamdp.learning.learner import DrawnPlan
 from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
 from streamdp.mechanisms.quantile_tree.planning.simulation import rank_errors
@@ -91,7 +91,7 @@ class QuantilesStudy(Study):
         cells = np.array([round(float(row["value"] or 0) / width) for row in outcome.rows])
         return rank_errors(statistic, kind.quantiles, cells)
 
-    def trace(self, kind: Quantiles, steps: Iterable[Step]) -> Trace:
+    def trace(self, kind: Quantiles, steps: Iterable[ReplayedRelease]) -> Trace:
         """The lowest, middle and highest quantile, and weights of what is believed."""
         count = len(kind.quantiles)
         targets = sorted({0, count // 2, count - 1})

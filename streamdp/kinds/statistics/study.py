@@ -19,7 +19,7 @@ from streamdp.kinds.statistics.measures.counts import Count
 from streamdp.kinds.statistics.measures.moments import MomentOf
 from streamdp.kinds.statistics.measures.units import Units, UnitSizes
 from streamdp.kinds.statistics.section import StatisticsSection
-from streamdp.kinds.study import Step, Stream, Study, Trace
+from streamdp.kinds.study import ReplayedRelease, Stream, Study, Trace
 from streamdp.types import (
     Batch,
     CompoundAnswer,
@@ -222,7 +222,7 @@ class StatisticsStudy(Study):
             name for name, cells in of_group for _ in range(cells * max(len(kind.groups), 1))
         )
 
-    def trace(self, kind: Statistics, steps: Iterable[Step]) -> Trace:
+    def trace(self, kind: Statistics, steps: Iterable[ReplayedRelease]) -> Trace:
         """The first rows, and where the interval of the smoothed value lies."""
         names = [f"{each.name} {cell}".strip() for each in kind.measures for cell in each.cells]
         truth, bands = [], []

@@ -12,7 +12,7 @@ from dataclasses import fields, replace
 import numpy as np
 
 from streamdp.errors import ConfigurationError
-from streamdp.kinds.study import Step, Stream, Study, Trace
+from streamdp.kinds.study import ReplayedRelease, Stream, Study, Trace
 from streamdp.kinds.workload.accuracy import shares
 from streamdp.kinds.workload.build import dimensions, items
 from streamdp.kinds.workload.fitting.distribution import MOST_CELLS, Measurement, Workload
@@ -150,7 +150,7 @@ class WorkloadStudy(Study):
         """The dimensions or the predicate of each item."""
         return tuple(name or "total" for name in kind.names)
 
-    def trace(self, kind: WorkloadRelease, steps: Iterable[Step]) -> Trace:
+    def trace(self, kind: WorkloadRelease, steps: Iterable[ReplayedRelease]) -> Trace:
         """The fullest cells of the first item, and which hypothesis is trusted."""
         workload, shown, names = kind.mechanism.workload, list[int](), tuple[str, ...]()
         truth, bands, weights = [], [], []

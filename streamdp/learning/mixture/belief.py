@@ -24,7 +24,7 @@ from streamdp.learning.mixture.curves import Curves
 from streamdp.learning.mixture.distribution import TENTH, Distribution, weighted_quantiles
 from streamdp.learning.mixture.evidence import Evidence
 from streamdp.learning.mixture.posterior import Posterior
-from streamdp.learning.mixture.records import Number, Records
+from streamdp.learning.mixture.records import Number, RecordsPrior
 from streamdp.types import BoolArray, FloatArray, Grid
 
 LEVELS = np.concatenate(([0.0, 0.01, 0.025], np.arange(2, 39) / 40.0, [0.975, 0.99, 1.0]))
@@ -90,7 +90,7 @@ class Belief:
     groups: Mapping[str, Curves]
     weights: FloatArray
     size_weights: FloatArray
-    records: Records
+    records: RecordsPrior
     releases: int
 
     @cached_property

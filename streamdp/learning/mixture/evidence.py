@@ -15,7 +15,7 @@ import numpy as np
 
 from streamdp.learning.mixture.bridge import bridge
 from streamdp.learning.mixture.distribution import Distribution
-from streamdp.learning.mixture.records import LEAST_VARIANCE, Number, Records
+from streamdp.learning.mixture.records import LEAST_VARIANCE, Number, RecordsPrior
 from streamdp.mechanisms.histograms import Histogram
 from streamdp.mechanisms.quantile_tree.planning.rank_law import SAMPLES, rank_samples
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
@@ -68,7 +68,7 @@ class Evidence:
         cls,
         stages: Sequence[Histogram],
         variances: Sequence[float],
-        records: Records,
+        records: RecordsPrior,
         believed: Distribution,
     ) -> Evidence:
         """Return the evidence y and Cov y of noisy counts, given the number N of records.

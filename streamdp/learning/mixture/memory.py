@@ -13,7 +13,7 @@ from streamdp.learning.mixture.belief import BROAD, Belief, Update
 from streamdp.learning.mixture.bridge import SIZES
 from streamdp.learning.mixture.curves import MOVES, Curves, broad_weights, first_weights
 from streamdp.learning.mixture.distribution import Distribution
-from streamdp.learning.mixture.records import Records
+from streamdp.learning.mixture.records import RecordsPrior
 from streamdp.learning.mixture.regression import Regression
 from streamdp.types import FloatArray, Grid, Json
 
@@ -94,7 +94,7 @@ class Memory:
     predictors: tuple[Predictor, ...]
     weights: Mapping[str, FloatArray]
     size_weights: FloatArray
-    records: Records
+    records: RecordsPrior
     beside: Regression
     lost: float = 0.0
     drawn: tuple[float, ...] = ()
@@ -109,7 +109,9 @@ class Memory:
             predictors: Of whom none has learned.
         """
         size_weights = np.full(len(SIZES), 1.0 / len(SIZES))
-        return cls(0, predictors, {}, size_weights, Records.expected(rows), Regression.start(1))
+        return cls(
+            0, predictors, {}, size_weights, RecordsPrior.expected(rows), Regression.start(1)
+        )
 
     def curves(self, facts: BatchFacts) -> dict[str, Curves]:
         """Return the curves of a batch by component."""
@@ -210,7 +212,7 @@ class Memory:
             tuple(each.restored(state) for each in self.predictors),
             {name: unpacked(each) for name, each in state["weights"].items()},
             unpacked(state["sizes"]),
-            Records.from_json(state["records"]),
+            RecordsPrior.from_json(state["records"]),
             Regression.from_json(state["beside"]),
             float(state["lost"]),
             tuple(map(float, state["drawn"])),

@@ -58,7 +58,7 @@ MAYBE = 0.025
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
+class RecordsPrior:
     """Prior of the number of records of the next batch.
 
     Args:
@@ -74,7 +74,7 @@ class Records:
         """Return the prior before any release."""
         return cls(float(rows), (FIRST_SPREAD * rows) ** 2)
 
-    def updated(self, number: Number | None, releases: int) -> Records:
+    def updated(self, number: Number | None, releases: int) -> RecordsPrior:
         """Return the prior after one more release.
 
         The law of total variance adds the posterior variance of N to that of the posterior means.
@@ -90,7 +90,7 @@ class Records:
         off = number.mean - self.mean
         variance = (1.0 - step) * (self.variance + step * off**2) + step * number.variance
         mean = max(self.mean + step * off, 1.0)
-        return Records(mean, max(variance, (LEAST_SPREAD * mean) ** 2))
+        return RecordsPrior(mean, max(variance, (LEAST_SPREAD * mean) ** 2))
 
     def to_json(self) -> Json:
         """Return the moments, which `from_json` reads exactly."""
@@ -120,7 +120,9 @@ class Number:
     n_usual: float
 
     @classmethod
-    def of(cls, before: Records, totals: Sequence[float], variances: Sequence[float]) -> Number:
+    def of(
+        cls, before: RecordsPrior, totals: Sequence[float], variances: Sequence[float]
+    ) -> Number:
         """Return the posterior after noisy totals of the batch.
 
         Args:

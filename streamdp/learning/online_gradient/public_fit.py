@@ -17,7 +17,7 @@ import numpy as np
 
 from streamdp.learning.online_gradient import coin_betting
 from streamdp.learning.online_gradient.surrogate import laplace
-from streamdp.priors.public import PublicRows
+from streamdp.priors.public import PublicSample
 from streamdp.priors.shapes import robust_laplaces
 from streamdp.types import Entropy, FloatArray, IntArray, Prior
 
@@ -43,7 +43,7 @@ class PublicFit:
         return robust_laplaces(self.locations, scales, robust, weight)
 
 
-def fit_public(public: PublicRows, targets: FloatArray, rows: int, entropy: Entropy) -> PublicFit:
+def fit_public(public: PublicSample, targets: FloatArray, rows: int, entropy: Entropy) -> PublicFit:
     """Fit location and scale of each quantile to public rows.
 
     Works on values standardised by their own quartiles, so that steps have the same meaning for

@@ -18,7 +18,7 @@ from streamdp.types import FloatArray
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class SurrogateLoss:
     """Losses of m quantiles and their gradients, each of shape (m,)."""
 
     value: FloatArray
@@ -32,7 +32,9 @@ class Loss:
         return np.asarray(np.column_stack((self.by_theta, self.by_phi)) * shares[:, None])
 
 
-def laplace(theta: FloatArray, phi: FloatArray, lower: FloatArray, upper: FloatArray) -> Loss:
+def laplace(
+    theta: FloatArray, phi: FloatArray, lower: FloatArray, upper: FloatArray
+) -> SurrogateLoss:
     """U for a Laplace prior and intervals [lower, upper], lower < upper; all of shape (m,).
 
     With offset u = φ(a + b)/2 - θ and radius r = φ(b - a)/2 the mass is e^-|u|·sinh r outside the
@@ -49,4 +51,4 @@ def laplace(theta: FloatArray, phi: FloatArray, lower: FloatArray, upper: FloatA
     by_offset = sign * np.where(outside, 1.0, (near - far) / 2.0 / rest)
     by_radius = np.where(outside, -1.0 / np.tanh(radius), -(near + far) / 2.0 / rest)
     by_phi = by_offset * (lower + upper) / 2.0 + by_radius * (upper - lower) / 2.0
-    return Loss(value, -by_offset, by_phi)
+    return SurrogateLoss(value, -by_offset, by_phi)

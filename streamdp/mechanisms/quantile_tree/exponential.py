@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 
 from streamdp.mechanisms.quantile_tree.grains import GRAINS, Grains, Region
-from streamdp.mechanisms.quantile_tree.measure import Measure, log_share
+from streamdp.mechanisms.quantile_tree.measure import BaseMeasure, log_share
 from streamdp.privacy.draws import choose, uniform_below
 from streamdp.types import Entropy, FloatArray, IntArray
 
@@ -36,7 +36,7 @@ def draw_quantile(
     region: Region,
     quantile: Fraction,
     sharpness: float,
-    measure: Measure,
+    measure: BaseMeasure,
     entropy: Entropy,
     restriction: Restriction = "conditional",
 ) -> int:
@@ -77,7 +77,7 @@ def log_inner_product(
     region: Region,
     quantile: Fraction,
     sharpness: float,
-    measure: Measure,
+    measure: BaseMeasure,
     restriction: Restriction = "conditional",
 ) -> float:
     """Return ln Ψ of a draw: Ψ = ∫ exp(-c·cost(o)) dμ(o), with μ as the region restricts it.
@@ -111,7 +111,7 @@ def _weighed(
     region: Region,
     quantile: Fraction,
     sharpness: float,
-    measure: Measure,
+    measure: BaseMeasure,
     restriction: Restriction,
 ) -> tuple[_Near, _Exponents, FloatArray]:
     """Return the parts of a region, the exponents of ranks, and ln of the weight of each part."""
@@ -229,7 +229,7 @@ def _log_level_sums(near: _Near, costs: _Exponents) -> FloatArray:
     return np.asarray(result - math.log(GRAINS))
 
 
-def _outside(near: _Near, measure: Measure) -> FloatArray:
+def _outside(near: _Near, measure: BaseMeasure) -> FloatArray:
     """ln mass of μ left and right of the region, the cut cells in proportion."""
     first, last = int(near.cells[0]), int(near.cells[-1])
     edges = np.array([measure.grid.lower, first, first + 1, last, last + 1])

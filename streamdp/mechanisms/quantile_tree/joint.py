@@ -94,7 +94,7 @@ def draw_jointly(
     substitute within the region: 4·c·w. One draw, pure and bounded-range. Total: every tuple of
     the robust component has a positive weight, whatever the counts.
     """
-    task = _Task.of(grains, region, grid, tuple(targets.values()), sharpness)
+    task = _JointDraw.of(grains, region, grid, tuple(targets.values()), sharpness)
     chain = _chain(task, public_points(tuple(prior.robust[j] for j in targets), grid))
     if prior.shapes is None:
         return chain.draw(entropy)
@@ -142,7 +142,7 @@ def _log_weight(
     grid: Grid,
 ) -> float:
     """ln of the weight of all tuples."""
-    task = _Task.of(grains, region, grid, tuple(targets.values()), sharpness)
+    task = _JointDraw.of(grains, region, grid, tuple(targets.values()), sharpness)
     total = _chain(task, public_points(tuple(prior.robust[j] for j in targets), grid)).log_total()
     if prior.shapes is None:
         return total
@@ -152,7 +152,9 @@ def _log_weight(
     return float(np.logaddexp.reduce(np.append(log_shapes, robust)))
 
 
-def _log_shapes(task: _Task, shapes: Shapes, log_mass: float, public: ShapePoints) -> FloatArray:
+def _log_shapes(
+    task: _JointDraw, shapes: Shapes, log_mass: float, public: ShapePoints
+) -> FloatArray:
     """ln of the weight of each shape."""
     return np.asarray(shapes.log_weights + log_mass + _log_utilities(task, public))
 
@@ -163,7 +165,7 @@ than 1e-6."""
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class _Task:
+class _JointDraw:
     """One joint draw: its region, its targets and its sharpness. Private.
 
     Args:
@@ -229,7 +231,7 @@ class _Chain:
     points: IntArray
     ranks: IntArray
     forward: list[FloatArray]
-    task: _Task
+    task: _JointDraw
 
     def ends(self) -> FloatArray:
         """`forward` of the last quantile, with the last term of the cost."""
@@ -253,7 +255,7 @@ class _Chain:
         return tuple(reversed(drawn))
 
 
-def _chain(task: _Task, public: Points) -> _Chain:
+def _chain(task: _JointDraw, public: Points) -> _Chain:
     """The robust component over all public points of the region."""
     first = int(public.points.searchsorted(task.region.start, side="right"))
     stop = int(public.points.searchsorted(task.region.last, side="right"))
@@ -267,7 +269,7 @@ def _chain(task: _Task, public: Points) -> _Chain:
     return _Chain(points, ranks, forward, task)
 
 
-def _log_utilities(task: _Task, public: ShapePoints) -> FloatArray:
+def _log_utilities(task: _JointDraw, public: ShapePoints) -> FloatArray:
     """ln of the kernels of each component's points, which are a tuple; -inf outside the region."""
     ranks = task.ranks(public.distinct)
     found, left = np.zeros(public.which.shape[1]), np.zeros(1, dtype=np.int64)

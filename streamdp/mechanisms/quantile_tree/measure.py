@@ -22,7 +22,7 @@ _FAINT = -550.0
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class BaseMeasure:
     """Prior mass of stretches of cells.
 
     A cell v has the prior's mass of [(v - 1/2)·resolution, (v + 1/2)·resolution); its fine points

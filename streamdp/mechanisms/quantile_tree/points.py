@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from streamdp.mechanisms.quantile_tree.grains import GRAINS
-from streamdp.mechanisms.quantile_tree.measure import Measure
+from streamdp.mechanisms.quantile_tree.measure import BaseMeasure
 from streamdp.priors.joint import Shapes
 from streamdp.types import FloatArray, Grid, IntArray, Prior
 
@@ -75,7 +75,7 @@ def public_points(priors: tuple[Prior, ...], grid: Grid) -> Points:
     points = np.repeat(edges[:-1], levels) * GRAINS + _ramp(levels) * np.repeat(
         GRAINS // levels, levels
     )
-    share = {prior: Measure(prior, grid).between(edges) - np.log(levels) for prior in distinct}
+    share = {prior: BaseMeasure(prior, grid).between(edges) - np.log(levels) for prior in distinct}
     masses = np.stack([np.repeat(share[prior], levels) for prior in priors])
     return Points(points, masses)
 
@@ -126,7 +126,7 @@ def aimed_at(targets: int) -> int:
 
 def _mean_shares(priors: tuple[Prior, ...], grid: Grid, edges: IntArray) -> FloatArray:
     """Mean over priors of the share of each stretch in the grid's mass."""
-    mass = np.exp([Measure(prior, grid).between(edges) for prior in priors])
+    mass = np.exp([BaseMeasure(prior, grid).between(edges) for prior in priors])
     return np.asarray((mass / mass.sum(axis=1, keepdims=True)).mean(axis=0))
 
 

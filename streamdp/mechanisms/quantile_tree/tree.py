@@ -22,7 +22,7 @@ from fractions import Fraction
 from streamdp.mechanisms.quantile_tree.exponential import Restriction, draw_quantile
 from streamdp.mechanisms.quantile_tree.grains import GRAINS, Grains, Region
 from streamdp.mechanisms.quantile_tree.joint import draw_jointly, joint_slack
-from streamdp.mechanisms.quantile_tree.measure import Measure
+from streamdp.mechanisms.quantile_tree.measure import BaseMeasure
 from streamdp.mechanisms.quantile_tree.sharpness import (
     Level,
     NodeKind,
@@ -55,7 +55,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class NodeDraw:
     """The draw of one node.
 
     Args:
@@ -180,7 +180,7 @@ class QuantileTree:
         statistic: CellCounts,
         priors: tuple[Prior, ...] | JointPrior,
         entropy: Entropy,
-    ) -> Iterator[Step]:
+    ) -> Iterator[NodeDraw]:
         """Draw the nodes one after the other, parents first.
 
         Args:
@@ -205,7 +205,7 @@ class QuantileTree:
             sharpness = float(levels[node.level].sharpness(node.quantiles))
             drawn = self._draw_node(node, grains, region, sharpness, believed, entropy)
             found = dict(zip(node.targets, drawn, strict=True))
-            yield Step(node, region, sharpness, believed, found)
+            yield NodeDraw(node, region, sharpness, believed, found)
             points.update(found)
             cuts = (node.left, *node.targets, node.right)
             parts = itertools.pairwise(cuts)
@@ -234,7 +234,7 @@ class QuantileTree:
                 region,
                 quantile,
                 sharpness,
-                Measure(prior.robust[target], self.grid),
+                BaseMeasure(prior.robust[target], self.grid),
                 entropy,
                 self.restriction,
             )

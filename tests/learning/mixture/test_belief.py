@@ -14,7 +14,7 @@ from streamdp.learning.mixture.bridge import SIZES
 from streamdp.learning.mixture.curves import Curves
 from streamdp.learning.mixture.distribution import Distribution
 from streamdp.learning.mixture.evidence import Evidence
-from streamdp.learning.mixture.records import Records
+from streamdp.learning.mixture.records import RecordsPrior
 from streamdp.mechanisms.histograms import Histogram
 from streamdp.types import FloatArray, Grid
 
@@ -34,7 +34,7 @@ def even(low: float = -100.0, high: float = 100.0) -> Distribution:
 
 def before(grid: Grid = GRID, weights: FloatArray = WEIGHTS) -> Belief:
     """Three curves, of a hundred records."""
-    records = Records.expected(100)
+    records = RecordsPrior.expected(100)
     return Belief(grid, {BROAD: Curves(even(), MOVES)}, weights, SIZE_WEIGHTS, records, 3)
 
 
@@ -214,7 +214,7 @@ def test_what_no_release_shows_does_not_drift(cells: list[float]) -> None:
     for _ in range(60):
         groups = {"last": Curves(found, moves), BROAD: Curves(first, MOVES)}
         both = np.concatenate((0.97 * weights, 0.03 * WEIGHTS))
-        belief = Belief(grid, groups, both, SIZE_WEIGHTS, Records.expected(100), 30)
+        belief = Belief(grid, groups, both, SIZE_WEIGHTS, RecordsPrior.expected(100), 30)
         shares, noise = first.cdf(np.array(cells)), 0.01 * np.eye(len(cells))
         found = belief.after(seen(cells, shares.tolist(), noise)).posterior_mean.distribution()
     far = np.array([0.002, 0.05, 0.95, 0.998])
@@ -226,7 +226,7 @@ def test_curves_as_wide_as_the_grid_do_not_say_where_a_tail_is_believed() -> Non
     grid = Grid(Fraction(1), -(10**7), 10**7)
     groups = {"last": Curves(even(), SMALL), BROAD: Curves(even(-1e6, 1e6), MOVES)}
     weights = np.concatenate((np.full(9, 0.975 / 9.0), 0.025 * WEIGHTS))
-    belief = Belief(grid, groups, weights, SIZE_WEIGHTS, Records.expected(100), 30)
+    belief = Belief(grid, groups, weights, SIZE_WEIGHTS, RecordsPrior.expected(100), 30)
     (place,), (scale,) = belief.centres(np.array([0.99]))
     assert place == pytest.approx(98.0, abs=1.0)
     assert 10.0 < scale < 100.0

@@ -9,7 +9,7 @@ import pytest
 
 from streamdp.learning.mixture.distribution import Distribution
 from streamdp.learning.mixture.evidence import Evidence
-from streamdp.learning.mixture.records import Records
+from streamdp.learning.mixture.records import RecordsPrior
 from streamdp.mechanisms.histograms import Histogram
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
@@ -30,7 +30,7 @@ BELIEVED = Distribution(
 """The distribution of these records."""
 
 
-def noisy(random: np.random.Generator, records: Records) -> Evidence:
+def noisy(random: np.random.Generator, records: RecordsPrior) -> Evidence:
     """What two stages show, with Gaussian noise rounded to integers."""
     stages = [
         Histogram(cuts, tuple(np.rint(counts + random.normal(0.0, size, len(counts))).astype(int)))
@@ -42,7 +42,7 @@ def noisy(random: np.random.Generator, records: Records) -> Evidence:
 @pytest.mark.parametrize("known", [True, False])
 def test_shares_of_counts_err_as_they_say(known: bool) -> None:
     """Around the truth, with the covariance of the noise, two stages together."""
-    random, records = np.random.default_rng(0), Records(500.0, 1e-4 if known else 1e6)
+    random, records = np.random.default_rng(0), RecordsPrior(500.0, 1e-4 if known else 1e6)
     found = [noisy(random, records) for _ in range(4000)]
     off: FloatArray = np.array([each.y for each in found]) - TRUE
     assert off.mean(axis=0) == pytest.approx(np.zeros(5), abs=5e-4)
@@ -58,7 +58,7 @@ def test_shares_of_counts_err_as_they_say(known: bool) -> None:
 def test_any_counts_are_evidence(counts: tuple[int, ...], variance: float) -> None:
     """Finite, of a record at least, with a covariance that is one."""
     stages = [Histogram((1, 2), counts)]
-    found = Evidence.counted(stages, (variance,), Records.expected(100), BELIEVED)
+    found = Evidence.counted(stages, (variance,), RecordsPrior.expected(100), BELIEVED)
     assert found.records >= 1.0
     assert np.isfinite(found.y).all()
     assert np.isfinite(found.noise).all()
@@ -68,7 +68,7 @@ def test_any_counts_are_evidence(counts: tuple[int, ...], variance: float) -> No
 
 def test_stages_without_cuts_say_nothing_of_shares() -> None:
     """As on a grid of one cell."""
-    found = Evidence.counted([Histogram((), (90,))], (2.0,), Records.expected(100), BELIEVED)
+    found = Evidence.counted([Histogram((), (90,))], (2.0,), RecordsPrior.expected(100), BELIEVED)
     assert found.y.shape == (0,)
     assert found.noise.shape == (0, 0)
     assert found.records == pytest.approx(90.0, abs=0.1)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from streamdp.learning.mixture.records import Number, Records
+from streamdp.learning.mixture.records import Number, RecordsPrior
 
 BINS, DAYS = 10, 60
 
@@ -26,13 +26,13 @@ def numbers(
     stream: Callable[[np.random.Generator, int], int], deviation: float, seed: int
 ) -> Iterator[tuple[int, Number]]:
     """The number of records of each day, and what its noisy total says of it."""
-    chance, known = np.random.default_rng(seed), Records.expected(900)
+    chance, known = np.random.default_rng(seed), RecordsPrior.expected(900)
     scale = deviation / np.sqrt(2.0 * BINS)
     for day in range(DAYS):
         true = stream(chance, day)
         total = true + chance.laplace(0.0, scale, BINS).sum()
         number = Number.of(known, [total], [deviation**2])
-        known = Records.from_json(known.updated(number, day + 2).to_json())
+        known = RecordsPrior.from_json(known.updated(number, day + 2).to_json())
         yield true, number
 
 
@@ -61,7 +61,7 @@ def test_empty_days_are_seen_and_no_others(deviation: float, seen: float) -> Non
 
 def test_a_stream_that_has_shrunk_for_good_is_followed() -> None:
     """Within ten days its days are usual ones again."""
-    known = Records.expected(900)
+    known = RecordsPrior.expected(900)
     for day in range(60):
         total = 900.0 if day < 40 else 90.0
         number = Number.of(known, [total], [25.0])
@@ -74,13 +74,13 @@ def test_a_stream_that_has_shrunk_for_good_is_followed() -> None:
 
 def test_a_release_without_counts_teaches_nothing() -> None:
     """Drawn quantiles do not tell how many records there were."""
-    known = Records.expected(100)
+    known = RecordsPrior.expected(100)
     assert known.updated(None, 1) == known
 
 
 def test_a_state_of_three_numbers_is_read() -> None:
     """Those of states from before there was a posterior."""
-    assert Records.from_json([90.0, 400.0, 20.0]) == Records(90.0, 400.0)
+    assert RecordsPrior.from_json([90.0, 400.0, 20.0]) == RecordsPrior(90.0, 400.0)
 
 
 @pytest.mark.parametrize("total", [-1e15, -3.0, 0.0, 1e15])
@@ -88,7 +88,7 @@ def test_a_state_of_three_numbers_is_read() -> None:
 @pytest.mark.parametrize("mean", [1.0, 1e9])
 def test_any_total_has_a_posterior(total: float, variance: float, mean: float) -> None:
     """Finite, a law, and its interval in order."""
-    number = Number.of(Records(mean, (0.02 * mean) ** 2), [total], [variance])
+    number = Number.of(RecordsPrior(mean, (0.02 * mean) ** 2), [total], [variance])
     low, high = number.interval()
     assert np.isfinite(number.weights).all()
     assert number.weights.sum() == pytest.approx(1.0)

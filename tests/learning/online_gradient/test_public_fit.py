@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamdp.learning.online_gradient.public_fit import fit_public
-from streamdp.priors.public import PublicRows
+from streamdp.priors.public import PublicSample
 
 TARGETS = np.array([0.1, 0.5, 0.9])
 
@@ -19,9 +19,9 @@ class Seeded:
         return self.generator.getrandbits(count)
 
 
-def public(values: np.ndarray, resolution: float) -> PublicRows:
+def public(values: np.ndarray, resolution: float) -> PublicSample:
     cells, counts = np.unique(np.rint(values / resolution), return_counts=True)
-    return PublicRows(cells * resolution, counts, resolution)
+    return PublicSample(cells * resolution, counts, resolution)
 
 
 def test_public_rows_give_the_quantiles_and_how_far_batches_stray() -> None:

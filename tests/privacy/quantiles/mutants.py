@@ -17,7 +17,7 @@ import numpy as np
 
 from streamdp.mechanisms.quantile_tree import exponential, grains, joint, sharpness, tree
 from streamdp.mechanisms.quantile_tree.grains import Region
-from streamdp.mechanisms.quantile_tree.measure import Measure
+from streamdp.mechanisms.quantile_tree.measure import BaseMeasure
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from tests.privacy.quantiles.cases import Case, largest_loss
 
@@ -157,12 +157,12 @@ def _prior_cut_to_data() -> Any:
 
 def _gap_masses_evened() -> Any:
     """Every gap between records gets the same mass: a prior that follows the data."""
-    real = Measure.between
+    real = BaseMeasure.between
 
-    def between(self: Measure, edges: Any) -> Any:
+    def between(self: BaseMeasure, edges: Any) -> Any:
         return np.where(np.isfinite(real(self, edges)), 0.0, -np.inf)
 
-    return patch.object(Measure, "between", between)
+    return patch.object(BaseMeasure, "between", between)
 
 
 def _tails_dropped() -> Any:

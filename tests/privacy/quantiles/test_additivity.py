@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamdp.mechanisms.quantile_tree.measure import Measure
+from streamdp.mechanisms.quantile_tree.measure import BaseMeasure
 from streamdp.mechanisms.quantile_tree.sharpness import RELATIVE_ERROR
 from streamdp.priors.public import Tabulated
 from streamdp.priors.shapes import Cauchy, HalfCauchy, Laplace, Mixture, Uniform
@@ -50,7 +50,7 @@ def test_a_stretch_weighs_what_its_parts_weigh(
     Neighbours cut the grid at different cells; a measure that is not additive would be another
     measure for each of them.
     """
-    measure = Measure(prior, Grid(resolution, -FAR, FAR))
+    measure = BaseMeasure(prior, Grid(resolution, -FAR, FAR))
     cuts = np.array(sorted(edges), dtype=np.int64)
     (whole,) = measure.between(cuts[[0, -1]]).tolist()
     parts = math.fsum(math.exp(part - whole) for part in measure.between(cuts).tolist())

@@ -45,12 +45,12 @@ def coarse(edges: list[int]) -> Iterator[None]:
     so the ratio of probabilities is that of the stretches.
     """
 
-    def draw(self: measure.Measure, first: int, stop: int, entropy: Entropy) -> int:
+    def draw(self: measure.BaseMeasure, first: int, stop: int, entropy: Entropy) -> int:
         inside = [first, *(edge for edge in edges if first < edge < stop), stop]
         choose = vars(measure)["choose"]  # the forking one, inside `forking()`
         return int(inside[choose(self.between(np.array(inside)), entropy)])
 
-    with patch.object(measure.Measure, "draw", draw):
+    with patch.object(measure.BaseMeasure, "draw", draw):
         yield
 
 

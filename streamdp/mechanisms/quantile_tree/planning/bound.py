@@ -28,10 +28,10 @@ import numpy as np
 from streamdp.mechanisms.quantile_tree.exponential import CLIP, log_inner_product
 from streamdp.mechanisms.quantile_tree.grains import GRAINS, Grains
 from streamdp.mechanisms.quantile_tree.joint import log_joint_inner_product
-from streamdp.mechanisms.quantile_tree.measure import Measure
+from streamdp.mechanisms.quantile_tree.measure import BaseMeasure
 from streamdp.mechanisms.quantile_tree.planning.accuracy import Believed
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy, batch_of
-from streamdp.mechanisms.quantile_tree.tree import QuantileTree, Step
+from streamdp.mechanisms.quantile_tree.tree import NodeDraw, QuantileTree
 from streamdp.priors.joint import JointPrior
 from streamdp.types import CellCounts, Entropy, FloatArray
 
@@ -107,7 +107,7 @@ def bounded(tree: QuantileTree, prior: JointPrior, batch: CellCounts, entropy: E
     return Bounded(fixed, slopes, loss, tuple(cells[index] for index in range(count)))
 
 
-def _losses(tree: QuantileTree, grains: Grains, step: Step) -> list[float]:
+def _losses(tree: QuantileTree, grains: Grains, step: NodeDraw) -> list[float]:
     """-ln Ψ of each draw of a node."""
     targets = dict(zip(step.node.targets, step.node.quantiles, strict=True))
     if tree.node == "joint":
@@ -121,14 +121,14 @@ def _losses(tree: QuantileTree, grains: Grains, step: Step) -> list[float]:
             step.region,
             quantile,
             step.sharpness,
-            Measure(step.prior.robust[target], tree.grid),
+            BaseMeasure(step.prior.robust[target], tree.grid),
             tree.restriction,
         )
         for target, quantile in targets.items()
     ]
 
 
-def _widest(grains: Grains, step: Step) -> float:
+def _widest(grains: Grains, step: NodeDraw) -> float:
     """Records that a draw of a node is off by at most, since it stays in its region."""
     size = grains.left_of(step.region.last + 1) - grains.left_of(step.region.start)
     return size / GRAINS * max(max(q, 1.0 - q) for q in step.shares())

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES, Choice
+from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES, TreeChoice
 from streamdp.mechanisms.quantile_tree.planning.choice_table import Measured
 from streamdp.mechanisms.quantile_tree.planning.simulation import (
     PublicEntropy,
@@ -59,7 +59,7 @@ def _measured(count: int, information: int) -> Measured:
     return Measured(count, information, errors)
 
 
-def _mean_error(choice: Choice, targets: tuple[Fraction, ...], epsilon: Fraction) -> float:
+def _mean_error(choice: TreeChoice, targets: tuple[Fraction, ...], epsilon: Fraction) -> float:
     tree = choice.tree(targets, epsilon, GRID)
     robust = (Cauchy(0.0, (BOUNDS[1] - BOUNDS[0]) / 20.0),) * len(targets)
     shapes = shapes_from_bounds(targets, *BOUNDS, float(GRID.resolution))

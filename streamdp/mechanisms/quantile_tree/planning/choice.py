@@ -21,7 +21,7 @@ from streamdp.types import Grid, Prior
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class TreeChoice:
     """A form of the tree.
 
     Args:
@@ -67,18 +67,18 @@ class Choice:
         return with_shapes(learned, shapes)
 
 
-CANDIDATES: dict[str, Choice] = {
-    "binary": Choice(2, "independent"),
-    "joint": Choice(0, "joint"),
-    "joint, faint shapes": Choice(0, "joint", shapes=True, log_bump_mass=-4.5),
-    "joint, shapes": Choice(0, "joint", shapes=True, log_bump_mass=-2.0),
-    "tree of 6, shapes": Choice(6, "joint", 5, shapes=True, log_bump_mass=-1.0),
-    "tree of 4, shapes": Choice(4, "joint", 5, shapes=True),
+CANDIDATES: dict[str, TreeChoice] = {
+    "binary": TreeChoice(2, "independent"),
+    "joint": TreeChoice(0, "joint"),
+    "joint, faint shapes": TreeChoice(0, "joint", shapes=True, log_bump_mass=-4.5),
+    "joint, shapes": TreeChoice(0, "joint", shapes=True, log_bump_mass=-2.0),
+    "tree of 6, shapes": TreeChoice(6, "joint", 5, shapes=True, log_bump_mass=-1.0),
+    "tree of 4, shapes": TreeChoice(4, "joint", 5, shapes=True),
 }
 """The forms that are compared."""
 
 
-def choose_tree(quantiles: int, epsilon: Fraction, expected_rows: int | None) -> Choice:
+def choose_tree(quantiles: int, epsilon: Fraction, expected_rows: int | None) -> TreeChoice:
     """The candidate for a number of targets; `binary` if no number of rows is expected.
 
     Args:
