@@ -81,7 +81,7 @@ Cause = Literal["timeout", "lock", "unreachable", "authentication", "permission"
 
 
 @dataclass(frozen=True, slots=True)
-class _Words:
+class _Explained:
     kind: type[SourceError]
     why: str
     hint: str
@@ -91,36 +91,36 @@ class _Words:
         return self.kind(f"{what}: {self.why}", where=where, hint=self.hint, source=source)
 
 
-CAUSES: dict[Cause, _Words] = {
-    "timeout": _Words(
+CAUSES: dict[Cause, _Explained] = {
+    "timeout": _Explained(
         TooSlowError,
         "it took longer than `engine.timeout` allows",
         "look at what else the server does and at an index on the time column; or give it more"
         " time: engine: {timeout: 2h}",
     ),
-    "lock": _Words(
+    "lock": _Explained(
         SourceLockedError,
         "another session holds a lock on it",
         "end the session that locks the table (LOCK TABLE, ALTER TABLE, VACUUM FULL); the batch is"
         " tried again",
     ),
-    "unreachable": _Words(
+    "unreachable": _Explained(
         UnreachableError,
         "its server does not answer",
         "is it up, and are host, port and network right? the batch is tried again",
     ),
-    "authentication": _Words(
+    "authentication": _Explained(
         AuthenticationError,
         "its server does not admit this user",
         "look at user, password and database of engine.connection, and at whom the server admits"
         " from here",
     ),
-    "permission": _Words(
+    "permission": _Explained(
         PermissionDeniedError,
         "this user may not read it",
         "GRANT SELECT on its table, and USAGE of its schema, to the user of engine.connection",
     ),
-    "table": _Words(
+    "table": _Explained(
         SourceError,
         "there is no such table or database",
         "look at the names of database, schema and table",

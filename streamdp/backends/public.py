@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from streamdp.backends.sql.words import quoted
+from streamdp.backends.sql.dialect import quoted
 from streamdp.errors import SourceError
 from streamdp.files import file_format, format_of
 from streamdp.types import Batch, CellCounts, CellQuery, Format

@@ -60,7 +60,7 @@ class EngineSection(Section):
 
     kind: str
     dialect: ClassVar[Dialect]
-    """Whose words expressions are written in."""
+    """That expressions of its sources are written in."""
 
     memory: Size | None = Field(
         default=None,

@@ -16,8 +16,8 @@ import numpy as np
 from streamdp import wiring
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.duckdb.lines import typed
+from streamdp.backends.sql.dialect import quoted
 from streamdp.backends.sql.server import ServerBackend
-from streamdp.backends.sql.words import quoted
 from streamdp.errors import ConfigurationError
 from streamdp.objects.address import is_address
 from streamdp.types import Batch, TableQuery
@@ -35,7 +35,7 @@ EXAMPLES = 3
 MOST_GROUPS = 10
 """Groups that are not listed and are shown, those of most records first."""
 
-Looked = DuckDBBackend | ServerBackend[Any]
+Looked = DuckDBBackend | ServerBackend[Any, Any]
 """Engines whose records can be shown."""
 
 _COUNT = TableQuery(())
@@ -119,7 +119,7 @@ def _whole(section: SourceSection, found: Looked) -> Looked:
 
 def _first(whole: Looked, kinds: dict[str, str], number: int) -> str:
     """The first records; DuckDB's times as text, since one in a zone needs a library in Python."""
-    name, as_text = whole.words().name, isinstance(whole, DuckDBBackend)
+    name, as_text = whole.dialect().name, isinstance(whole, DuckDBBackend)
     columns = (
         f"CAST({name(column)} AS VARCHAR)" if as_text and "TIME" in kind else name(column)
         for column, kind in kinds.items()
@@ -140,7 +140,7 @@ def _columns(
     """
     if isinstance(whole, ServerBackend):
         for column, kind in kinds.items():
-            missing = f"SELECT count(*), count({whole.words().name(column)}) FROM records"  # noqa: S608
+            missing = f"SELECT count(*), count({whole.dialect().name(column)}) FROM records"  # noqa: S608
             ((records, there),) = whole.shown(missing, _COUNT, batch)
             share = _share(records - there, records)
             told: dict[str, Json] = {"column": column, "type": kind, "missing": share}
@@ -195,7 +195,7 @@ def _figures(numbers: Any) -> dict[str, Json]:
 
 def _units(found: Looked, batches: tuple[Batch, ...], unit: str | None) -> Rows:
     """Records of a unit in a batch, over all units and batches, and what each cap would keep."""
-    column, seen = found.words().name(unit or ""), Counter[int]()
+    column, seen = found.dialect().name(unit or ""), Counter[int]()
     select = (
         "SELECT n, count(*) FROM (SELECT count(*) AS n FROM records"  # noqa: S608
         f" WHERE {column} IS NOT NULL GROUP BY {column}) AS sizes GROUP BY n"
@@ -220,7 +220,7 @@ def _groups(
     for name, section in configuration.releases.items():
         if section.source != source or not section.cut_by or section.groups_from:
             continue
-        words = whole.words()
+        words = whole.dialect()
         names = {each: words.name(each) for each in section.by}
         columns = [words.as_text(name, kinds[each]) for each, name in names.items()]
         where = " AND ".join(f"{name} IS NOT NULL" for name in names.values())

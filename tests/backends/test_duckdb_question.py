@@ -6,8 +6,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from streamdp.backends.duckdb.dialect import DuckDBDialect
 from streamdp.backends.duckdb.engine import DuckDBBackend
-from streamdp.backends.duckdb.words import DuckDBWords
 from streamdp.backends.sql.bound import PARTS, _chosen, bounded
 from streamdp.errors import SourceError
 from streamdp.types import Batch, CellCounts, CellQuery, Format, Grid, UnitBound
@@ -93,7 +93,7 @@ def test_from_every_start_just_so_many_records_are_chosen() -> None:
         assert found == [(rows,)]
 
 
-class Unordered(DuckDBWords):
+class Unordered(DuckDBDialect):
     """As if DuckDB promised no order."""
 
     keeps_order = False
@@ -116,7 +116,7 @@ def test_both_forms_choose_the_same_record(unit: str) -> None:
         kind = connection.execute(f"DESCRIBE SELECT u FROM ({coded})").fetchall()[0][1]
         one, other = (
             sorted(connection.execute(bounded(words, UnitBound("u", 1), kind, coded)).fetchall())
-            for words in (DuckDBWords(), Unordered())
+            for words in (DuckDBDialect(), Unordered())
         )
     assert one == other
 
@@ -124,7 +124,7 @@ def test_both_forms_choose_the_same_record(unit: str) -> None:
 def test_rows_that_do_not_stand_as_sorted_are_an_error() -> None:
     """The bound of one record rests on the order; without the sort the question fails."""
     coded = "SELECT i % 7 AS code, 'unit' || i % 5 AS u FROM range(100) AS t(i)"
-    statement = bounded(DuckDBWords(), UnitBound("u", 1), "VARCHAR", coded)
+    statement = bounded(DuckDBDialect(), UnitBound("u", 1), "VARCHAR", coded)
     unsorted = statement.replace("ORDER BY u, code NULLS FIRST", "")
     assert unsorted != statement
     with duckdb.connect() as connection:

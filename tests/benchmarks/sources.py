@@ -23,8 +23,8 @@ from unittest import mock
 
 import duckdb
 
+from streamdp.backends.duckdb.dialect import DuckDBDialect
 from streamdp.backends.duckdb.engine import DuckDBBackend
-from streamdp.backends.duckdb.words import DuckDBWords
 from streamdp.backends.sql.relation import Relation
 from streamdp.sections.expressions import expression
 from streamdp.sources.query import table_query
@@ -100,7 +100,7 @@ def _unskipped(folder: Path) -> Row:
     backend.check(FLOATING, DAY)
 
     def skipping() -> None:
-        with mock.patch.object(DuckDBWords, "unskipped", lambda self, name: name):
+        with mock.patch.object(DuckDBDialect, "unskipped", lambda self, name: name):
             backend.answer(FLOATING, DAY)
 
     took = in_turns({"one by one": lambda: backend.answer(FLOATING, DAY), "skipping": skipping})

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamdp.backends.duckdb.words import DuckDBWords
+from streamdp.backends.duckdb.dialect import DuckDBDialect
 from streamdp.backends.sql.relation import Relation
 from streamdp.config import load
 from streamdp.errors import ConfigurationError
@@ -137,7 +137,7 @@ def made_of(found: TableQuery) -> Relation:
 @pytest.mark.parametrize("text", ADMITTED)
 def test_what_is_admitted_makes_of_a_record_what_it_makes_of_it_alone(text: str) -> None:
     """The SQL that the engine gets, over records of which some make an expression fail."""
-    assert is_row_by_row(f"SELECT * FROM {made_of(table_query(text)).sql(DuckDBWords())}")
+    assert is_row_by_row(f"SELECT * FROM {made_of(table_query(text)).sql(DuckDBDialect())}")
 
 
 @pytest.mark.parametrize("text", [text for text, _ in ACROSS])

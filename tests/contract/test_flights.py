@@ -11,8 +11,8 @@ import duckdb
 import pytest
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
-from streamdp.backends.mariadb.connection import ServerAddress
 from streamdp.backends.mariadb.engine import MariaDBBackend
+from streamdp.backends.mariadb.section import ServerAddress
 from streamdp.backends.postgres.engine import PostgresBackend
 from streamdp.backends.spark.engine import SparkBackend
 from streamdp.backends.sql.relation import Relation

@@ -15,9 +15,9 @@ import pytest
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.limits import NO_LIMITS, Limits
-from streamdp.backends.mariadb import connection as mariadb_connection
-from streamdp.backends.mariadb.connection import ServerAddress
+from streamdp.backends.mariadb import engine as mariadb_engine
 from streamdp.backends.mariadb.engine import MariaDBBackend
+from streamdp.backends.mariadb.section import ServerAddress
 from streamdp.backends.postgres import engine as postgres_engine
 from streamdp.backends.postgres.engine import PostgresBackend
 from streamdp.backends.spark.engine import SparkBackend
@@ -317,7 +317,7 @@ def test_each_failure_of_mariadb_has_its_own_words(
             MariaDBBackend(known, Relation("slow")).check(query, BATCH)
         with pytest.raises(AuthenticationError, match="does not admit this user"):
             MariaDBBackend(replace(known, password="no"), Relation("slow")).check(query, BATCH)  # noqa: S106
-        monkeypatch.setattr(mariadb_connection, "LOCK_SECONDS", 1)
+        monkeypatch.setattr(mariadb_engine, "LOCK_SECONDS", 1)
         cursor.execute("LOCK TABLES w.slow WRITE")
         with pytest.raises(SourceLockedError, match="holds a lock"):
             MariaDBBackend(where, Relation("slow")).check(query, BATCH)

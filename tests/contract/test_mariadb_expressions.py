@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from streamdp.backends.limits import NO_LIMITS
-from streamdp.backends.mariadb.connection import ServerAddress, settings
-from streamdp.backends.mariadb.engine import MariaDBBackend
-from streamdp.backends.mariadb.words import total
+from streamdp.backends.mariadb.dialect import MariaDBExpression
+from streamdp.backends.mariadb.engine import MariaDBBackend, settings
+from streamdp.backends.mariadb.section import ServerAddress
 from streamdp.backends.sql.relation import Relation
 from streamdp.errors import SourceError
 from streamdp.sections.expressions import expression
@@ -157,7 +157,7 @@ def test_an_expression_of_ordinary_records_has_the_value_that_it_had(table: Any)
     for _ in range(300):
         said = expression(number(chance, 2), "mariadb")
         try:
-            made = total(said, kinds)
+            made = MariaDBExpression.rewrite(said, kinds)
             table.execute(f"SELECT {said}, {made} FROM expressed LIMIT 1 OFFSET 1")
         except (SourceError, pymysql.Error):
             continue

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from streamdp.backends.postgres.dialect import PostgresExpression
 from streamdp.backends.postgres.engine import PostgresBackend
-from streamdp.backends.postgres.words import total
 from streamdp.backends.sql.relation import Relation
 from streamdp.errors import SourceError
 from streamdp.sections.expressions import expression
@@ -151,7 +151,7 @@ def test_an_expression_of_ordinary_records_has_the_value_that_it_had(table: Any)
     for _ in range(80):
         said = expression(number(chance, 2), "postgres")
         try:
-            made = total(said, kinds)
+            made = PostgresExpression.rewrite(said, kinds)
             ((one,),) = table.execute(f"SELECT {said} FROM {plain}").fetchall()
             ((other,),) = table.execute(f"SELECT {made} FROM {plain}").fetchall()
         except (SourceError, psycopg.Error):

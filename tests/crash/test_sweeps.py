@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 import pytest
 import yaml
 
+from streamdp.backends.duckdb.dialect import DuckDBDialect
 from streamdp.backends.duckdb.engine import DuckDBBackend
-from streamdp.backends.duckdb.words import DuckDBWords
 from streamdp.daemon import reports
 from streamdp.database import Database
 from streamdp.kinds import registry
@@ -471,7 +471,7 @@ def test_twins_of_columns_leave_the_same_traces() -> None:
 
 def test_a_trace_of_an_overflow_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Power: a product that is not tried burns the charge of one twin."""
-    monkeypatch.setattr(DuckDBWords, "tried", lambda _, expression: f"({expression})")
+    monkeypatch.setattr(DuckDBDialect, "tried", lambda _, expression: f"({expression})")
     parquet = forms.FORMS[0]
     with every_kind.public_outcomes():
         found = parquet.difference(*forms.NEIGHBOURS[0], forms.FEW)

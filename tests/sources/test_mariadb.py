@@ -210,8 +210,8 @@ def certificate(folder: Path, name: str) -> tuple[Path, Path]:
 
 def test_a_server_is_asked_over_tls_that_names_it(open_folder: Path) -> None:
     """Another name, another authority, or none at all: nothing is sent to it."""
-    from streamdp.backends.mariadb.connection import ServerAddress
     from streamdp.backends.mariadb.engine import MariaDBBackend
+    from streamdp.backends.mariadb.section import ServerAddress
     from streamdp.backends.sql.relation import Relation
     from streamdp.errors import SourceError
     from streamdp.types import Batch

@@ -11,21 +11,20 @@ import glob
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from streamdp.backends.duckdb.dialect import CAST, ENDS, DuckDBDialect
 from streamdp.backends.duckdb.files import VIEW, Files, columns_named
 from streamdp.backends.duckdb.instance import Instance
 from streamdp.backends.duckdb.parquet import Placed
-from streamdp.backends.duckdb.words import CAST, ENDS, DuckDBWords
 from streamdp.backends.limits import NO_LIMITS, Limits
+from streamdp.backends.sql.dialect import quoted
 from streamdp.backends.sql.engine import SqlBackend, expressions, listed
 from streamdp.backends.sql.relation import Relation, beneath, computes, notice
 from streamdp.backends.sql.scan import Field
-from streamdp.backends.sql.words import quoted
 from streamdp.errors import SourceError
 from streamdp.files import file_at, nearest, resolve
 from streamdp.types import Batch, File, Format, IntArray, Query
@@ -127,9 +126,9 @@ class DuckDBBackend(SqlBackend):
             connection.execute("USE memory")
             connection.execute(f"DETACH {DATABASE}")
 
-    def words(self) -> DuckDBWords:
+    def dialect(self) -> DuckDBDialect:
         """DuckDB's SQL."""
-        return DuckDBWords()
+        return DuckDBDialect()
 
     def table(self, query: Query, batch: Batch) -> str:
         """The view of the files, or the table."""
@@ -175,9 +174,12 @@ class DuckDBBackend(SqlBackend):
         relation = self.relation or Relation()
         named = [each.sql for each in relation.columns if not each.source]
         named += [] if relation.where is None else [relation.where]
-        words = self.words()
-        made = {name: words.plain_decimal(words.name(name), kind) for name, kind in columns.items()}
-        decimals = {name: sql for name, sql in made.items() if sql is not None}
+        dialect = self.dialect()
+        decimals = {
+            name: sql
+            for name, kind in columns.items()
+            if (sql := dialect.plain_decimal(dialect.name(name), kind)) is not None
+        }
         read = SqlBackend.one_by_one(self, columns) | decimals
         return read | self._plain_times(columns, named)
 
@@ -198,11 +200,11 @@ class DuckDBBackend(SqlBackend):
 
     def _plain_times(self, columns: Mapping[str, str], named: list[str]) -> dict[str, str]:
         """SQL of the columns that expressions name and whose values may be no times."""
-        words = self.words()
+        dialect = self.dialect()
         return {
-            name: words.plain_time(words.name(name), kind)
+            name: dialect.plain_time(dialect.name(name), kind)
             for name, kind in columns.items()
-            if kind in ENDS and (kind in CAST or any(words.name(name) in each for each in named))
+            if kind in ENDS and (kind in CAST or any(dialect.name(name) in each for each in named))
         }
 
     def look_at_conditions(
@@ -257,9 +259,9 @@ class DuckDBBackend(SqlBackend):
         """Views of the database that compute, also beneath others."""
         if self._files is not None:
             return []
-        with self.session(), self._own_words(batch, "could not be asked", self.opening_hint):
+        with self.session(), self._redacted(batch, "could not be asked", self.opening_hint):
             made = dict(self._connect().execute(_VIEWS).fetchall())
-        table = (self.relation or Relation()).bare(self.words())
+        table = (self.relation or Relation()).bare(self.dialect())
         names = beneath(f"SELECT * FROM {table}", made, "duckdb")
         return [notice(name) for name in names if computes(made[name], "duckdb")]
 
@@ -318,16 +320,7 @@ class DuckDBBackend(SqlBackend):
         """The rows of a SELECT."""
         return self._connect().execute(statement).fetchall()
 
-    def columns_of(self, query: Query, batch: Batch) -> dict[str, str]:
-        """Names and types of the columns of a batch.
-
-        Raises:
-            SourceError: They cannot be read.
-        """
-        with self.session(), self._own_words(batch, "cannot be opened", self.opening_hint):
-            return self.describe(f"SELECT * FROM {self._whole(query, batch)}")
-
-    def _whole(self, query: Query, batch: Batch) -> str:
+    def whole_table(self, query: Query, batch: Batch) -> str:
         """The table with all columns; a view of text files has those alone that are named."""
         table = self.table(query, batch)
         every = [] if self._files is None else list(self._files.columns())
@@ -336,20 +329,6 @@ class DuckDBBackend(SqlBackend):
         self._known.clear()
         self._read = None
         return self._files.view(self._connect(), self._files_of(batch), every)
-
-    def shown(self, select: str, query: Query, batch: Batch) -> list[tuple[Any, ...]]:
-        """Rows of a SELECT over the records of a batch, which it calls `records`.
-
-        Privacy: none. These are the records, for a person who may see them (`streamdp preview`).
-
-        Raises:
-            SourceError: They cannot be read.
-        """
-        with self.session(), self._own_words(batch, "could not be read", self.reading_hint):
-            table = self._whole(query, batch)
-            within = self._within(batch, self._described(query, table))
-            records = f"WITH records AS (SELECT * FROM {table} WHERE {within})"
-            return self.fetched(f"{records} {select}")
 
     def interrupt(self) -> None:
         """Interrupt the running question."""
@@ -362,10 +341,6 @@ class DuckDBBackend(SqlBackend):
         if expression not in self._names:
             self._names[expression] = columns_named(self._connect(), expression)
         return self._names[expression]
-
-    def moment(self, at: datetime) -> str:
-        """A timestamp in UTC, the time zone of the session."""
-        return f"TIMESTAMP '{at:%Y-%m-%d %H:%M:%S}'"
 
     def failures(self) -> tuple[type[Exception], ...]:
         """All exceptions of DuckDB."""
@@ -424,7 +399,7 @@ def conditions(where: str | None, expressions: Iterable[str]) -> list[str]:
 
     Args:
         where: A condition.
-        expressions: That may hold some, in DuckDB's words.
+        expressions: That may hold some, in DuckDB's dialect.
     """
     found = [] if where is None else list(_within(where, whole=True))
     for each in expressions:

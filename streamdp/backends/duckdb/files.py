@@ -14,11 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from streamdp.backends.duckdb.dialect import DuckDBDialect
 from streamdp.backends.duckdb.lines import TextFiles
 from streamdp.backends.duckdb.parquet import Parquet, Placed
-from streamdp.backends.duckdb.words import DuckDBWords
+from streamdp.backends.sql.dialect import quoted
 from streamdp.backends.sql.relation import one_by_one
-from streamdp.backends.sql.words import quoted
 from streamdp.types import File, Format
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Files:
     def _make(self, connection: duckdb.DuckDBPyConnection, select: str) -> None:
         connection.execute(f"CREATE OR REPLACE TEMP VIEW {VIEW} AS {select}")
         described = connection.execute(f"DESCRIBE {VIEW}").fetchall()
-        read = one_by_one(DuckDBWords(), {name: kind for name, kind, *_ in described})
+        read = one_by_one(DuckDBDialect(), {name: kind for name, kind, *_ in described})
         if read:
             columns = ", ".join(f"{value} AS {_name(name)}" for name, value in read.items())
             select = f"SELECT * REPLACE ({columns}) FROM ({select})"

@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 import numpy as np
 import numpy.typing as npt
 
-from streamdp.backends.sql.words import quoted
+from streamdp.backends.sql.dialect import quoted
 from streamdp.errors import SourceError
 from streamdp.types import File, IntArray
 from streamdp.types.forms import has_time_of_day

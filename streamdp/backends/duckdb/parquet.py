@@ -26,8 +26,8 @@ from math import log10
 from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import unquote
 
-from streamdp.backends.duckdb.words import DuckDBWords
-from streamdp.backends.sql.words import quoted
+from streamdp.backends.duckdb.dialect import DuckDBDialect
+from streamdp.backends.sql.dialect import quoted
 from streamdp.errors import SourceError
 
 if TYPE_CHECKING:
@@ -455,7 +455,7 @@ class Parquet:
         if kind == "BLOB":
             return f"CASE WHEN octet_length({column}) <= {LONGEST} THEN {column} END"
         if kind.startswith("DECIMAL"):
-            return DuckDBWords().plain_decimal(column, kind) or column
+            return DuckDBDialect().plain_decimal(column, kind) or column
         moments = ("TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
         if kind in moments and name.lower() in {each.lower() for each in self.inside}:
             within = f"greatest({column}, CAST({FIRST_MOMENT} AS {kind}))"

@@ -15,8 +15,8 @@ import numpy as np
 
 from streamdp.backends.duckdb import arrow
 from streamdp.backends.duckdb.engine import DuckDBBackend
+from streamdp.backends.sql.dialect import quoted
 from streamdp.backends.sql.scan import Field
-from streamdp.backends.sql.words import quoted
 from streamdp.errors import SourceError
 from streamdp.types import Batch, Query
 

@@ -1,35 +1,34 @@
-"""MariaDB: a table or query of a database, asked where it is.
-
-Operands are refused where MariaDB would convert one in silence. It subtracts 2024-01-01 00:00:00
-from another time as the number 20240101000000, and reads a text beside a number as the digits that
-it begins with. Other engines refuse that or mean something else. So the server is asked for the
-type of each operand before anything is spent.
-"""
+"""MariaDB: a table or query of a database, asked where it is."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from socket import SHUT_RDWR
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamdp.backends.limits import NO_LIMITS, Cause, Limits
-from streamdp.backends.mariadb.connection import ServerAddress, settings
-from streamdp.backends.mariadb.words import LONGEST_UNIT, MariaDBWords
+from streamdp.backends.limits import Cause, Limits
+from streamdp.backends.mariadb.dialect import (
+    COLLATION,
+    LONGEST_UNIT,
+    MariaDBDialect,
+    Operand,
+    operands,
+    require_alike,
+)
+from streamdp.backends.mariadb.section import ServerAddress
 from streamdp.backends.sql.engine import expressions
-from streamdp.backends.sql.relation import Relation, computes, notice
+from streamdp.backends.sql.relation import computes, notice
 from streamdp.backends.sql.scan import Field
-from streamdp.backends.sql.server import ServerBackend
+from streamdp.backends.sql.server import LOCK_SECONDS, ServerBackend, lock_seconds
 from streamdp.errors import SourceError
 from streamdp.types import RECORD, Batch, IntArray, KeyQuery, Query
 
 if TYPE_CHECKING:
     import pymysql
-    from sqlglot.expressions import Expr
 
 
 BINARY = 63
@@ -138,41 +137,25 @@ _NUMBERS = (
 
 
 @dataclass(slots=True)
-class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
+class MariaDBBackend(ServerBackend[ServerAddress, "pymysql.Connection[Any]"]):
     """Asks a MariaDB server; a user that may SELECT from the relation is enough.
 
-    The session is read-only and in UTC, and the server ends a question that takes longer than it
-    may. MariaDB cannot go on without a record at which an expression overflows, so expressions are
-    made total, or refused.
-
-    Args:
-        address: Where the server is.
-        relation: Table or query.
-        time_column: Column whose UTC value puts a record in a window.
-        limits: Time of a question, and memory of its session.
-        sleep: Waits between attempts to connect.
+    Memory is that of the session, which is read-only and in UTC, and the server ends a question
+    that takes longer than it may. MariaDB cannot go on without a record at which an expression
+    overflows, so expressions are made total, or refused.
     """
 
-    address: ServerAddress
-    relation: Relation
-    time_column: str | None = None
-    limits: Limits = NO_LIMITS
-    sleep: Callable[[float], None] = time.sleep
-    _connection: pymysql.Connection[Any] | None = field(default=None, init=False, repr=False)
-    _columns: dict[str, str] = field(default_factory=dict, init=False, repr=False)
-
+    name = "MariaDB"
     opening_hint = "is the name right, and may this user SELECT from it?"
     reading_hint = "look at the server: was it stopped, or the query killed or out of time?"
-    refused_message = "the MariaDB server refuses a connection"
-    unreachable_message = "the MariaDB server cannot be reached"
     unreachable_hint = (
         "is it up, of version 10.11.9 or later, and are host, user, password, database and"
         " certificate right?"
     )
 
-    def words(self) -> MariaDBWords:
+    def dialect(self) -> MariaDBDialect:
         """MariaDB's SQL."""
-        return MariaDBWords(self._columns)
+        return MariaDBDialect(self._columns)
 
     def collated(self, columns: Mapping[str, str]) -> list[str]:
         """Columns with a collation: all texts, as nearly each drops case or blanks at the end."""
@@ -180,13 +163,13 @@ class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
 
     def bytewise(self, columns: Mapping[str, str]) -> dict[str, str]:
         """SQL of all texts, told apart where their character set has what Unicode lacks."""
-        words = self.words()
+        dialect = self.dialect()
         sets = {
             column: charset
             for schema, table, _, _ in self._tables()
-            for column, charset in self._rows(_CHARSETS, schema, table)
+            for column, charset in self.rows(_CHARSETS, schema, table)
         }
-        return {name: words.stored(name, sets.get(name)) for name in self.collated(columns)}
+        return {name: dialect.stored(name, sets.get(name)) for name in self.collated(columns)}
 
     def look_further(self, query: Query, batch: Batch, columns: Mapping[str, str]) -> None:
         """Refuse tables without snapshots, and operands that MariaDB would silently convert."""
@@ -210,8 +193,8 @@ class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
         """
         texts = [[key[i] for key in query.known] for i in range(len(query.columns))]
         times = 1 if query.bound is None else 2
-        asked = times * len(self.words().listed(texts, "known").encode()) + _REST
-        ((most,),) = self._rows(_LARGEST)
+        asked = times * len(self.dialect().text_table(texts, "known").encode()) + _REST
+        ((most,),) = self.rows(_LARGEST)
         if asked > most:
             raise SourceError(
                 f"{len(query.known)} known keys make a question of about {asked} bytes, and the"
@@ -227,7 +210,7 @@ class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
         ServerBackend._look_beneath(self, batch)
         made = [each.sql for each in self.relation.columns if not each.source]
         made += [self.relation.where] if self.relation.where is not None else []
-        rows = f"{self.relation.bare(self.words())} AS {self.words().name(RECORD)}"
+        rows = f"{self.relation.bare(self.dialect())} AS {self.dialect().name(RECORD)}"
         self._require_alike(operands(made), rows, batch)
 
     def _require_stored(self, query: Query, batch: Batch) -> None:
@@ -235,8 +218,8 @@ class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
         said = " ".join(expressions(query))
         named = {*self.own_columns(query), *self.relation.named}
         for schema, table, _, _ in self._tables():
-            for (column,) in self._rows(_COMPUTED, schema, table):
-                if column in named or self.words().name(column) in said:
+            for (column,) in self.rows(_COMPUTED, schema, table):
+                if column in named or self.dialect().name(column) in said:
                     raise SourceError(
                         f"column {column!r} is computed as it is read, and one record may fail it",
                         where=self.place(batch),
@@ -256,12 +239,12 @@ class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
     def notices(self, batch: Batch) -> list[str]:
         """A view that computes or that the user may not look into, and a missing privilege."""
         found = []
-        with self.session(), self._own_words(batch, "could not be asked", self.opening_hint):
+        with self.session(), self._redacted(batch, "could not be asked", self.opening_hint):
             for schema, table, form, _ in self._tables():
                 if form == "VIEW":
                     found.append(self._of_view(f"{schema}.{table}", schema, table))
                 try:
-                    self._rows(_NUMBERS, f"{schema}/{table}".lower())
+                    self.rows(_NUMBERS, f"{schema}/{table}".lower())
                 except self.failures():
                     found.append(
                         f"a new name of {schema}.{table} would open a new budget: the user has not"
@@ -271,7 +254,7 @@ class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
 
     def _of_view(self, name: str, schema: str, table: str) -> str:
         """A warning about a view that computes, or nothing."""
-        text = "".join(each or "" for (each,) in self._rows(_VIEW, schema, table))
+        text = "".join(each or "" for (each,) in self.rows(_VIEW, schema, table))
         if not text:
             return (
                 f"the view {name} is not looked into: the user has not the privilege SHOW VIEW; if"
@@ -289,8 +272,8 @@ class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
         Raises:
             SourceError: The server cannot be asked.
         """
-        with self.session(), self._own_words(batch, "could not be asked", self.opening_hint):
-            ((_, identifier, name, port, folder),) = self._rows(_SERVER)
+        with self.session(), self._redacted(batch, "could not be asked", self.opening_hint):
+            ((_, identifier, name, port, folder),) = self.rows(_SERVER)
             servers = [f"{identifier}:{name}:{port}", f"{name}:{folder}"]
             if not self.address.is_here:
                 servers.append(f"@{self.address.host}:{self.address.port}")
@@ -299,12 +282,12 @@ class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
                 path = f"{schema}/{table}".lower()
                 found.append(path)
                 with suppress(*self.failures()):
-                    found += [str(number) for (number,) in self._rows(_NUMBERS, path)]
+                    found += [str(number) for (number,) in self.rows(_NUMBERS, path)]
         return tuple(f"mariadb:{server}/{each}" for server in servers for each in found)
 
     def _tables(self) -> list[tuple[Any, ...]]:
         schema, _, name = self.relation.table.rpartition(".")
-        return self._rows(_TABLES, schema or None, name)
+        return self.rows(_TABLES, schema or None, name)
 
     def type_hint(self, source: str, field: Field) -> str:
         """Hint about types: there are no casts, and a unit has a greatest length."""
@@ -324,12 +307,6 @@ class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
             cursor.execute(statement)
             rows = np.array(cursor.fetchall(), dtype=np.int64)
             return rows.reshape(-1, len(cursor.description))
-
-    def fetched(self, statement: str) -> list[tuple[Any, ...]]:
-        """The rows of a SELECT."""
-        with self.connected().cursor() as cursor:
-            cursor.execute(statement)
-            return [tuple(row) for row in cursor.fetchall()]
 
     def failures(self) -> tuple[type[Exception], ...]:
         """PyMySQL's exceptions, and those of the connection beneath it."""
@@ -351,13 +328,6 @@ class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
             with suppress(OSError):
                 shared.shutdown(SHUT_RDWR)
 
-    def close(self) -> None:
-        """Close the connection."""
-        connection, self._connection = self._connection, None
-        if connection is not None and connection.open:
-            with suppress(*self.failures()):
-                connection.close()
-
     def cancel(self) -> None:
         """End what the server does for this session, if anything, from another one."""
         if self._connection is None:
@@ -370,16 +340,11 @@ class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
         ):
             cursor.execute(f"KILL QUERY {number}")
 
-    def _rows(self, statement: str, *values: str | None) -> list[tuple[Any, ...]]:
-        with self.connected().cursor() as cursor:
-            cursor.execute(statement, values or None)
-            return list(cursor.fetchall())
-
     def is_open(self, connection: pymysql.Connection[Any]) -> bool:
         """Whether PyMySQL takes the connection to be open."""
         return bool(connection.open)
 
-    def ask_nothing(self, connection: pymysql.Connection[Any]) -> None:
+    def ping(self, connection: pymysql.Connection[Any]) -> None:
         """Ping the server."""
         connection.ping(reconnect=False)
 
@@ -398,110 +363,26 @@ class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
         return connection
 
 
-_MOMENT = "date or timestamp"
+def settings(limits: Limits) -> dict[str, str]:
+    """Variables of the session, as SQL: whatever the server's defaults are, counts are the same.
 
-_FAMILIES = {
-    "number": (
-        *("tinyint", "smallint", "mediumint", "int", "bigint", "year"),
-        *("decimal", "float", "double"),
-    ),
-    "text": ("varchar", "text"),
-    _MOMENT: ("date", "datetime", "timestamp"),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """An operand of an operator.
-
-    Args:
-        sql: Of the operand.
-        operator: Number of the operator in which it stands.
-        wanted: What the operator takes; None for whatever stands beside it.
-        literal: Whether it is a literal text, which may stand for a time.
+    It is read-only and in UTC, sees one snapshot a question, and returns all rows. A time of day
+    beside a timestamp is not completed by the present day.
     """
-
-    sql: str
-    operator: int
-    wanted: str | None
-    literal: bool
-
-
-def operands(texts: Iterable[str]) -> list[Operand]:
-    """Operands of all operators of some expressions in MariaDB's dialect, but intervals."""
-    from sqlglot import exp
-
-    found: list[Operand] = []
-    for number, node in enumerate(_nodes(texts)):
-        parts, wanted = _taken(node)
-        for part in parts:
-            is_text = isinstance(part, exp.Literal) and part.is_string
-            found.append(Operand(part.sql("mysql"), number, wanted, is_text))
+    found = {
+        "time_zone": "'+00:00'",
+        "sql_mode": "'NO_UNSIGNED_SUBTRACTION'",
+        "old_mode": "'ZERO_DATE_TIME_CAST'",
+        "tx_isolation": "'REPEATABLE-READ'",
+        "tx_read_only": "1",
+        "collation_connection": COLLATION,
+        "max_sort_length": str(4 * LONGEST_UNIT),
+        "sql_select_limit": str(2**64 - 1),
+        "sql_big_selects": "1",
+        "lock_wait_timeout": str(lock_seconds(limits, LOCK_SECONDS)),
+    }
+    if limits.seconds is not None:
+        found["max_statement_time"] = str(limits.seconds)
+    if limits.memory is not None:
+        found["max_session_mem_used"] = str(limits.memory)
     return found
-
-
-def _taken(node: Expr) -> tuple[list[Expr], str | None]:
-    """Operands of a node that is an operator, and the type that it takes."""
-    from sqlglot import exp
-
-    if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod):
-        if isinstance(node.expression, exp.Interval):
-            return [node.this], _MOMENT
-        return [node.this, node.expression], "number"
-    if isinstance(node, exp.Neg | exp.Abs | exp.Round | exp.Floor | exp.Ceil | exp.Ln | exp.Sqrt):
-        return [node.this], "number"
-    if isinstance(node, exp.EQ | exp.NEQ | exp.GT | exp.GTE | exp.LT | exp.LTE | exp.NullSafeEQ):
-        return [node.this, node.expression], None
-    if isinstance(node, exp.Between):
-        return [node.this, node.args["low"], node.args["high"]], None
-    if isinstance(node, exp.In):
-        return [node.this, *node.expressions], None
-    if isinstance(node, exp.Extract):
-        return [node.expression], _MOMENT
-    times = (exp.TimestampDiff, exp.TimeToStr, exp.DayOfWeek, exp.DayOfYear, exp.Week)
-    if isinstance(node, times):
-        return [node.this], _MOMENT
-    if isinstance(node, exp.Anonymous) and node.name.upper() == "WEEKDAY":
-        return node.expressions, _MOMENT
-    return [], None
-
-
-def _nodes(texts: Iterable[str]) -> Iterator[Expr]:
-    import sqlglot
-
-    for text in texts:
-        with suppress(sqlglot.errors.SqlglotError):  # the server refuses it by itself
-            yield from sqlglot.parse_one(text, read="mysql").walk()
-
-
-def require_alike(found: Sequence[Operand], kinds: Sequence[str], source: str) -> None:
-    """Refuse operands of other types than their operator takes, or than stand beside them.
-
-    Args:
-        found: Operands.
-        kinds: Types of the same.
-        source: Name of the source.
-
-    Raises:
-        SourceError: There is one.
-    """
-    beside: dict[int, str] = {}
-    for operand, kind in zip(found, kinds, strict=True):
-        family = _family(kind)
-        if family == "null":
-            continue
-        expected = operand.wanted or beside.setdefault(operand.operator, family)
-        if operand.literal and expected == _MOMENT:
-            continue
-        if family != expected:
-            raise SourceError(
-                f"an expression for source {source} needs a {expected} where MariaDB has {kind}",
-                where=operand.sql,
-                hint="seconds of a time are extract(epoch FROM it); cast a text in a view",
-                source=source,
-            )
-
-
-def _family(kind: str) -> str:
-    head = kind.partition("(")[0]
-    return next((name for name, kinds in _FAMILIES.items() if head in kinds), head)

@@ -13,18 +13,17 @@ from __future__ import annotations
 import os
 import re
 import socket
-import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streamdp.backends.limits import NO_LIMITS, Cause, Limits
-from streamdp.backends.postgres.words import PostgresWords
+from streamdp.backends.limits import Cause
+from streamdp.backends.postgres.dialect import PostgresDialect
 from streamdp.backends.sql.engine import expressions
-from streamdp.backends.sql.relation import Relation, computes, notice
+from streamdp.backends.sql.relation import computes, notice
 from streamdp.backends.sql.scan import Scan
 from streamdp.backends.sql.server import LOCK_SECONDS, ServerBackend, lock_seconds
 from streamdp.errors import SourceError
@@ -97,43 +96,31 @@ _UNLIMITED = "-1"
 
 
 @dataclass(slots=True)
-class PostgresBackend(ServerBackend["psycopg.Connection[Any]"]):
+class PostgresBackend(ServerBackend[str, "psycopg.Connection[Any]"]):
     """Asks a PostgreSQL server; a role that may SELECT from the relation is enough.
 
-    The session is read-only, in UTC, named `streamdp`, and writes dates as ISO does. The server
-    ends a question that takes longer than it may, or whose client died. PostgreSQL cannot go on
-    without a record that fails an expression, so expressions are made total, or refused.
-
-    Args:
-        conninfo: Where the server is, as libpq reads it; may hold a password, so it is not shown.
-        relation: Table or query.
-        time_column: Column whose UTC value puts a record in a window.
-        limits: Time of a question, and memory of each of its sorts and hashes.
-        sleep: Waits between attempts to connect.
+    Its address is as libpq reads it, and memory is that of each sort and hash. The session is
+    read-only, in UTC, named `streamdp`, and writes dates as ISO does. The server ends a question
+    that takes longer than it may, or whose client died. PostgreSQL cannot go on without a record
+    that fails an expression, so expressions are made total, or refused.
     """
 
-    conninfo: str = field(repr=False)
-    relation: Relation
-    time_column: str | None = None
-    limits: Limits = NO_LIMITS
-    sleep: Callable[[float], None] = time.sleep
-    _connection: psycopg.Connection[Any] | None = field(default=None, init=False, repr=False)
-    _columns: dict[str, str] = field(default_factory=dict, init=False, repr=False)
-
+    name = "PostgreSQL"
     opening_hint = "is the name right, and may this role SELECT from it?"
     reading_hint = "look at the server: was it stopped, or the query cancelled or out of time?"
-    refused_message = "the PostgreSQL server refuses a connection"
-    unreachable_message = "the PostgreSQL server cannot be reached"
     unreachable_hint = "is it up, and are host, user, password and database right?"
 
-    def words(self) -> PostgresWords:
+    def dialect(self) -> PostgresDialect:
         """PostgreSQL's SQL."""
-        return PostgresWords(self._columns)
+        return PostgresDialect(self._columns)
 
     def collated(self, columns: Mapping[str, str]) -> list[str]:
         """Columns whose collation calls different texts equal."""
-        found = self.connected().execute(_NONDETERMINISTIC, [self.relation.bare(self.words())])
-        return [name for (name,) in found.fetchall()]
+        return [name for (name,) in self.rows(_NONDETERMINISTIC, self.table_name())]
+
+    def table_name(self) -> str:
+        """Name of the table in SQL."""
+        return self.relation.bare(self.dialect())
 
     def look_further(self, query: Query, batch: Batch, columns: Mapping[str, str]) -> None:
         """Refuse what may fail on a record, and values that the database has no letters for."""
@@ -141,10 +128,9 @@ class PostgresBackend(ServerBackend["psycopg.Connection[Any]"]):
 
         connection = self.connected()
         for each in expressions(query):
-            self.words().tried(each)
+            self.dialect().tried(each)
         named = {*self.own_columns(query), *self.relation.named, *columns_of(expressions(query))}
-        table = self.relation.bare(self.words())
-        for what, hint in (*doubts(connection, table, named), *shadows(connection)):
+        for what, hint in (*doubts(connection, self.table_name(), named), *shadows(connection)):
             raise SourceError(what, where=self.place(batch), hint=hint, source=batch.source)
         encoding = connection.info.parameter_status("server_encoding")
         if encoding == "UTF8":
@@ -173,10 +159,9 @@ class PostgresBackend(ServerBackend["psycopg.Connection[Any]"]):
 
     def notices(self, batch: Batch) -> list[str]:
         """Views that compute, and a limit that a question may reach."""
-        with self.session(), self._own_words(batch, "could not be asked", self.opening_hint):
-            connection = self.connected()
-            views = connection.execute(_VIEWS, [self.relation.bare(self.words())]).fetchall()
-            (limit,) = connection.execute("SHOW temp_file_limit").fetchone() or (_UNLIMITED,)
+        with self.session(), self._redacted(batch, "could not be asked", self.opening_hint):
+            views = self.rows(_VIEWS, self.table_name())
+            ((limit,),) = self.rows("SHOW temp_file_limit")
         found = [notice(view) for view, text in views if computes(text, "postgres")]
         if limit != _UNLIMITED:
             found.append(
@@ -194,11 +179,10 @@ class PostgresBackend(ServerBackend["psycopg.Connection[Any]"]):
             SourceError: The server cannot be asked, or not for its number, without which the same
                 table at another address would be other data.
         """
-        with self.session(), self._own_words(batch, "could not be asked", self.opening_hint):
-            connection = self.connected()
-            server = self._number(batch)
-            address = f"{connection.info.host}:{connection.info.port}"
-            rows = connection.execute(_ORIGINS, [self.relation.bare(self.words())]).fetchall()
+        with self.session(), self._redacted(batch, "could not be asked", self.opening_hint):
+            server, known = self._number(batch), self.connected().info
+            address = f"{known.host}:{known.port}"
+            rows = self.rows(_ORIGINS, self.table_name())
         found = [f"{base}/{which}" for own, base, which in rows if own]
         told = [f"{address}/{base}/{which}" for _, base, which in rows]
         return tuple(f"postgres:{each}" for each in (*(f"{server}/{one}" for one in found), *told))
@@ -212,7 +196,7 @@ class PostgresBackend(ServerBackend["psycopg.Connection[Any]"]):
         import psycopg
 
         try:
-            (number,) = self.connected().execute(_SERVER).fetchone() or ("",)
+            ((number,),) = self.rows(_SERVER)
         except psycopg.errors.InsufficientPrivilege:
             raise SourceError(
                 f"the role of source {batch.source} may not ask which server this is",
@@ -227,7 +211,7 @@ class PostgresBackend(ServerBackend["psycopg.Connection[Any]"]):
         """Names and types of the columns of a SELECT, which is not run."""
         columns = self.connected().execute(f"{select} LIMIT 0").description or []
         oids = [column.type_code for column in columns]
-        kinds = dict(self.connected().execute(_TYPES, [oids]).fetchall())
+        kinds = dict(self.rows(_TYPES, oids))
         return {column.name: kinds[column.type_code] for column in columns}
 
     def run(self, statement: str) -> IntArray:
@@ -235,10 +219,6 @@ class PostgresBackend(ServerBackend["psycopg.Connection[Any]"]):
         cursor = self.connected().cursor(binary=True).execute(statement)
         rows = np.array(cursor.fetchall(), dtype=np.int64)
         return rows.reshape(-1, len(cursor.description or ()))
-
-    def fetched(self, statement: str) -> list[tuple[Any, ...]]:
-        """The rows of a SELECT."""
-        return [tuple(row) for row in self.connected().execute(statement).fetchall()]
 
     def failures(self) -> tuple[type[Exception], ...]:
         """All exceptions of psycopg."""
@@ -277,17 +257,11 @@ class PostgresBackend(ServerBackend["psycopg.Connection[Any]"]):
         ):
             other.shutdown(socket.SHUT_RDWR)
 
-    def close(self) -> None:
-        """Close the connection."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
-
     def is_open(self, connection: psycopg.Connection[Any]) -> bool:
         """Whether libpq takes the connection to be open."""
         return not connection.closed
 
-    def ask_nothing(self, connection: psycopg.Connection[Any]) -> None:
+    def ping(self, connection: psycopg.Connection[Any]) -> None:
         """Send the server an empty question."""
         connection.execute("SELECT 1")
 
@@ -296,7 +270,7 @@ class PostgresBackend(ServerBackend["psycopg.Connection[Any]"]):
         import psycopg
 
         connection: psycopg.Connection[Any] = psycopg.connect(
-            self.conninfo,
+            self.address,
             autocommit=True,
             connect_timeout=CONNECT_SECONDS,
             application_name="streamdp",

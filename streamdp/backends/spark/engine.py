@@ -7,14 +7,13 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
 
 from streamdp.backends.limits import NO_LIMITS, Limits
-from streamdp.backends.spark.words import SparkWords
+from streamdp.backends.spark.dialect import SparkDialect
 from streamdp.backends.sql.engine import TypedBackend
 from streamdp.backends.sql.relation import Relation
 from streamdp.errors import SourceError
@@ -102,9 +101,9 @@ class SparkBackend(TypedBackend):
             ) from None
         yield
 
-    def words(self) -> SparkWords:
+    def dialect(self) -> SparkDialect:
         """Spark's SQL."""
-        return SparkWords(self._columns)
+        return SparkDialect(self._columns)
 
     def table(self, query: Query, batch: Batch) -> str:
         """The relation, or a view of all files of the batch."""
@@ -133,7 +132,7 @@ class SparkBackend(TypedBackend):
         millis = millisecond_columns([file.path for file in files])
         kinds = {each.name: each.dataType.simpleString() for each in schema.fields}
         raw = ", ".join(
-            f"{self.words().name(name)} {'BIGINT' if name in millis else kind}"
+            f"{self.dialect().name(name)} {'BIGINT' if name in millis else kind}"
             for name, kind in kinds.items()
         )
         reader.schema(raw).parquet(*paths).createOrReplaceTempView(VIEW)
@@ -141,7 +140,7 @@ class SparkBackend(TypedBackend):
         return f"SELECT {', '.join(columns)} FROM {VIEW}"
 
     def _read(self, column: str, kind: str, millis: Collection[str]) -> str:
-        name = self.words().name(column)
+        name = self.dialect().name(column)
         if column not in millis:
             return name
         near = f"{name} BETWEEN {-FARTHEST} AND {FARTHEST}"
@@ -153,7 +152,7 @@ class SparkBackend(TypedBackend):
         """Refuse views that keep the ANSI mode, in which they fail at a record."""
         if self.pattern or self.relation.query:
             return
-        table = self._connect().table(self.relation.bare(self.words()))
+        table = self._connect().table(self.relation.bare(self.dialect()))
         for view in ansi_views(table._jdf.queryExecution().analyzed()):
             raise SourceError(
                 f"the view {view} was made in ANSI mode, in which one record may fail it",
@@ -178,9 +177,9 @@ class SparkBackend(TypedBackend):
         """
         if self.pattern or self.relation.query:
             return ()
-        with self.session(), self._own_words(batch, "could not be asked", self.opening_hint):
+        with self.session(), self._redacted(batch, "could not be asked", self.opening_hint):
             found = self._connect().catalog.getTable(self.relation.table)
-            stored = self._connect().table(self.relation.bare(self.words())).inputFiles()
+            stored = self._connect().table(self.relation.bare(self.dialect())).inputFiles()
         name = ".".join((found.catalog or "", *(found.namespace or ()), found.name))
         return (f"spark:{name.lower()}", *stored_at(stored))
 
@@ -214,10 +213,6 @@ class SparkBackend(TypedBackend):
         """Cancel the jobs of this process in the cluster."""
         if self._session is not None:
             self._session.sparkContext.cancelJobGroup(GROUP)
-
-    def moment(self, at: datetime) -> str:
-        """A timestamp in UTC, the time zone of the session."""
-        return f"TIMESTAMP '{at:%Y-%m-%d %H:%M:%S}'"
 
     def failures(self) -> tuple[type[Exception], ...]:
         """Exceptions of PySpark and of Java."""

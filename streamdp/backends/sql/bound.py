@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from streamdp.backends.sql.words import Words
+from streamdp.backends.sql.dialect import SqlDialect
 from streamdp.types import UnitBound
 
 PARTS = 2**16
@@ -31,22 +31,22 @@ DIGITS = 4
 
 
 def bounded(
-    words: Words, bound: UnitBound, kind: str, coded: str, columns: Sequence[str] = ("code",)
+    dialect: SqlDialect, bound: UnitBound, kind: str, coded: str, columns: Sequence[str] = ("code",)
 ) -> str:
     """SQL whose rows are (codes…, records), of at most `bound.rows` records of a unit.
 
     Args:
-        words: Of the engine.
+        dialect: Of the engine.
         bound: How many, of whom.
         kind: The engine's type of a unit.
         coded: SQL whose rows are (codes…, u), u a unit that is not null.
         columns: Names of the codes: integers, or null, which comes first. Records are in order of
             the first, then the next.
     """
-    form = _in_one_sort if words.keeps_order and bound.rows == 1 else _in_partitions
-    unit = f"coalesce({words.canonical('u', kind)}, '')"  # without a start nothing is taken off
-    start = words.start(f"concat({words.text(bound.key + ':')}, {unit})")
-    return form(words, bound.rows, start, coded, columns)
+    form = _in_one_sort if dialect.keeps_order and bound.rows == 1 else _in_partitions
+    unit = f"coalesce({dialect.canonical('u', kind)}, '')"  # without a start nothing is taken off
+    start = dialect.start(f"concat({dialect.literal(bound.key + ':')}, {unit})")
+    return form(dialect, bound.rows, start, coded, columns)
 
 
 def _chosen(rows: int, j: str) -> str:
@@ -54,7 +54,9 @@ def _chosen(rows: int, j: str) -> str:
     return f"({j} * {step} + n * start) % (n * {PARTS}) < {step}"
 
 
-def _in_one_sort(words: Words, rows: int, start: str, coded: str, columns: Sequence[str]) -> str:
+def _in_one_sort(
+    dialect: SqlDialect, rows: int, start: str, coded: str, columns: Sequence[str]
+) -> str:
     """SQL that sorts all records once by unit and code, for a bound of one record.
 
     For k = 1, where all but the single records must be put in order anyway: a sort and two
@@ -70,7 +72,7 @@ def _in_one_sort(words: Words, rows: int, start: str, coded: str, columns: Seque
         f" CASE WHEN before > u THEN {unsorted} ELSE before IS DISTINCT FROM u END AS fresh"
         f" FROM (SELECT u, {codes}, row_number() OVER () AS place, lag(u) OVER () AS before"
         f" FROM (SELECT u, {codes} FROM ({coded}) AS coded"
-        f" ORDER BY u, {_nulls_first(words, columns)}) AS ordered) AS placed),"
+        f" ORDER BY u, {_nulls_first(dialect, columns)}) AS ordered) AS placed),"
         " units AS (SELECT u, place - 1 AS above, coalesce(lead(place) OVER (),"
         " (SELECT count(*) + 1 FROM sorted)) - place AS n FROM sorted WHERE fresh),"
         f" large AS (SELECT u, above, n, {start} AS start FROM units"
@@ -80,7 +82,9 @@ def _in_one_sort(words: Words, rows: int, start: str, coded: str, columns: Seque
     )
 
 
-def _in_partitions(words: Words, rows: int, start: str, coded: str, columns: Sequence[str]) -> str:
+def _in_partitions(
+    dialect: SqlDialect, rows: int, start: str, coded: str, columns: Sequence[str]
+) -> str:
     """All records are counted, and those of large units that are not chosen taken off again.
 
     Units with k records or fewer, most where the bound is well chosen, are not hashed nor sorted.
@@ -92,14 +96,14 @@ def _in_partitions(words: Words, rows: int, start: str, coded: str, columns: Seq
         f" large AS (SELECT u, count(*) AS n FROM coded GROUP BY u HAVING count(*) > {rows}),"
         f" started AS (SELECT u, n, {start} AS start FROM large),"
         f" numbered AS (SELECT {codes}, n, start,"
-        f" row_number() OVER (PARTITION BY coded.u ORDER BY {_nulls_first(words, columns)}) AS j"
+        f" row_number() OVER (PARTITION BY coded.u ORDER BY {_nulls_first(dialect, columns)}) AS j"
         " FROM coded JOIN started ON coded.u = started.u),"
         f" tallied AS (SELECT {codes}, count(*) AS c FROM coded GROUP BY {codes} UNION ALL"
         f" SELECT {codes}, -count(*) AS c FROM numbered WHERE {spared} GROUP BY {codes})"
-        f" SELECT {codes}, CAST(sum(c) AS {words.whole}) AS records FROM tallied"
+        f" SELECT {codes}, CAST(sum(c) AS {dialect.whole}) AS records FROM tallied"
         f" GROUP BY {codes} HAVING sum(c) > 0"
     )
 
 
-def _nulls_first(words: Words, columns: Sequence[str]) -> str:
-    return ", ".join(f"{column}{words.nulls_first}" for column in columns)
+def _nulls_first(dialect: SqlDialect, columns: Sequence[str]) -> str:
+    return ", ".join(f"{column}{dialect.nulls_first}" for column in columns)

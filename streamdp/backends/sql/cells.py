@@ -24,7 +24,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from streamdp.backends.sql.words import Words
+from streamdp.backends.sql.dialect import SqlDialect
 from streamdp.types import FloatArray, Grid, IntArray, Query
 
 LARGEST = float(np.finfo(np.float64).max)
@@ -86,7 +86,7 @@ def cell_sql(value: str, grid: Grid, literal: Callable[[float], str], kind: str)
     Args:
         value: SQL of the double.
         grid: Of the cells.
-        literal: SQL of a double in the engine's words.
+        literal: SQL of a double in the engine's dialect.
         kind: Whole numbers that hold every cell.
     """
     by = steps(grid)
@@ -112,33 +112,33 @@ def _scaled_sql(value: str, by: Steps, literal: Callable[[float], str]) -> str:
     return f"floor(({value}{times} + {literal(by.half)}){parts})"
 
 
-def key(words: Words, query: Query, column: int, kinds: Mapping[str, str]) -> str:
+def key(dialect: SqlDialect, query: Query, column: int, kinds: Mapping[str, str]) -> str:
     """SQL of what a record's group is known by: a text, or its position in the list of texts.
 
     Args:
-        words: Of the engine.
+        dialect: Of the engine.
         query: With groups.
         column: Index in `query.by`.
         kinds: Types; that of the column under `group` and its index.
     """
-    text = words.as_text(words.name(query.by[column]), kinds[f"group{column}"])
-    return words.position(text, _texts(query, column)) or text
+    text = dialect.as_text(dialect.name(query.by[column]), kinds[f"group{column}"])
+    return dialect.position(text, _texts(query, column)) or text
 
 
-def public_groups(words: Words, query: Query) -> str:
+def public_groups(dialect: SqlDialect, query: Query) -> str:
     """SQL behind JOIN: from the columns `key` b_0, … of a record to its group's number, part."""
     lists = [_texts(query, column) for column in range(len(query.by))]
-    looked_up = [words.position("x", texts) is not None for texts in lists]
+    looked_up = [dialect.position("x", texts) is not None for texts in lists]
     rows = []
     for part, group in enumerate(query.groups):
         keys = [
-            str(texts.index(text)) if found else words.text(text)
+            str(texts.index(text)) if found else dialect.literal(text)
             for text, texts, found in zip(group, lists, looked_up, strict=True)
         ]
-        rows.append([*keys, f"CAST({part} AS {words.whole})"])
+        rows.append([*keys, f"CAST({part} AS {dialect.whole})"])
     names = [f"g{i}" for i in range(len(query.by))]
     same = " AND ".join(f"b{i} = g{i}" for i in range(len(query.by)))
-    return f"{words.rows(rows, 'public_group', [*names, 'part'])} ON {same}"
+    return f"{dialect.rows(rows, 'public_group', [*names, 'part'])} ON {same}"
 
 
 def _texts(query: Query, column: int) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from streamdp.backends.limits import AFTER_THE_CHARGE, CAUSES, Cause, Limits, ended_after
+from streamdp.backends.sql.dialect import SqlDialect
 from streamdp.backends.sql.question import (
     counts_of,
     key_counts,
@@ -19,7 +20,6 @@ from streamdp.backends.sql.question import (
 )
 from streamdp.backends.sql.relation import Relation, one_by_one
 from streamdp.backends.sql.scan import CONDITION_HINT, Field, answers, fields_of, require_kinds
-from streamdp.backends.sql.words import Words
 from streamdp.errors import MissingColumnError, SourceError
 from streamdp.types import RECORD, Batch, CellQuery, IntArray, KeyQuery, Query, Statistic
 
@@ -60,19 +60,19 @@ class SqlBackend(ABC):
         """
         with self._in_time(batch, "cannot be opened"), self.session():
             self._look_beneath(batch)
-            with self._own_words(batch, *self._unread()):
+            with self._redacted(batch, *self._unread()):
                 table = self.table(query, batch)
                 columns = self.describe(f"SELECT * FROM {table}")
             for name in self.own_columns(query):
                 if name not in columns:
                     raise _no_column(name, self.columns_hint(query, columns), batch.source)
-            with self._own_words(batch, "cannot be opened", self.opening_hint):
+            with self._redacted(batch, "cannot be opened", self.opening_hint):
                 self.look_further(query, batch, columns)
             kinds = self._kinds(query, table, columns, batch)
             self.look_at_conditions(query.where, expressions(query), table, batch.source)
         if self.time_column is not None:
             kinds |= {"time": columns[self.time_column]}
-        require_kinds(self.words(), query, self.time_column, kinds, batch.source, self.type_hint)
+        require_kinds(self.dialect(), query, self.time_column, kinds, batch.source, self.type_hint)
 
     def _look_beneath(self, batch: Batch) -> None:
         """Require that the columns a query names are in its table.
@@ -83,12 +83,12 @@ class SqlBackend(ABC):
         relation = self.relation
         if relation is None or not relation.is_made():
             return
-        with self._own_words(batch, "cannot be opened", self.opening_hint):
-            columns = self.describe(f"SELECT * FROM {relation.bare(self.words())} AS relation")
+        with self._redacted(batch, "cannot be opened", self.opening_hint):
+            columns = self.describe(f"SELECT * FROM {relation.bare(self.dialect())} AS relation")
         for name in relation.named:
             if name not in columns:
                 raise _no_column(name, listed(columns), batch.source)
-        rows = f"{relation.bare(self.words())} AS {self.words().name(RECORD)}"
+        rows = f"{relation.bare(self.dialect())} AS {self.dialect().name(RECORD)}"
         made = [each.sql for each in relation.columns if not each.source]
         self.look_at_conditions(relation.where, made, rows, batch.source)
 
@@ -109,13 +109,13 @@ class SqlBackend(ABC):
         question of keys it adds one to the numbers of at most k keys (`sql.question`).
 
         Raises:
-            SourceError: The engine failed; its own words are dropped, since they quote rows.
+            SourceError: The engine failed; its own message is dropped, since it quotes rows.
         """
         unread = "could not be read"
         with (
             self._in_time(batch, unread),
             self.session(),
-            self._own_words(batch, unread, self.reading_hint, AFTER_THE_CHARGE),
+            self._redacted(batch, unread, self.reading_hint, AFTER_THE_CHARGE),
         ):
             table = self.table(query, batch)
             kinds = self._described(query, table)
@@ -123,21 +123,52 @@ class SqlBackend(ABC):
             found = self._asked(query, kinds, read, within)
         return found if query.by else found[0]
 
+    def columns_of(self, query: Query, batch: Batch) -> dict[str, str]:
+        """Names and types of the columns of a batch.
+
+        Raises:
+            SourceError: They cannot be read.
+        """
+        with self.session(), self._redacted(batch, "cannot be opened", self.opening_hint):
+            return self.describe(f"SELECT * FROM {self.whole_table(query, batch)}")
+
+    def shown(self, select: str, query: Query, batch: Batch) -> list[tuple[Any, ...]]:
+        """Rows of a SELECT over the records of a batch, which it calls `records`.
+
+        Privacy: none. These are the records, for a person who may see them (`streamdp preview`).
+
+        Raises:
+            SourceError: They cannot be read.
+        """
+        unread = "could not be read"
+        with (
+            self._in_time(batch, unread),
+            self.session(),
+            self._redacted(batch, unread, self.reading_hint),
+        ):
+            table = self.whole_table(query, batch)
+            within = self._within(batch, self._described(query, table))
+            return self.fetched(f"WITH records AS (SELECT * FROM {table} WHERE {within}) {select}")
+
+    def whole_table(self, query: Query, batch: Batch) -> str:
+        """SQL behind FROM, of a table with all columns."""
+        return self.table(query, batch)
+
     def _asked(
         self, query: Query, kinds: Mapping[str, str], table: str, within: str
     ) -> tuple[Statistic, ...]:
         if isinstance(query, CellQuery):
-            return counts_of(query, self.run(question(self.words(), query, kinds, table, within)))
+            return counts_of(query, self.run(question(self.dialect(), query, kinds, table, within)))
         if isinstance(query, KeyQuery):
-            asked = key_question(self.words(), query, kinds, table, within)
+            asked = key_question(self.dialect(), query, kinds, table, within)
             return (key_counts(self.fetched(asked)),)
-        scan = scan_of(self.words(), query, kinds)
+        scan = scan_of(self.dialect(), query, kinds)
         return answers(
-            query, scan, self.run(scan_sql(self.words(), query, scan, kinds, table, within))
+            query, scan, self.run(scan_sql(self.dialect(), query, scan, kinds, table, within))
         )
 
     @abstractmethod
-    def words(self) -> Words:
+    def dialect(self) -> SqlDialect:
         """Parts of SQL that this engine writes in its own way."""
 
     @abstractmethod
@@ -160,9 +191,9 @@ class SqlBackend(ABC):
     def failures(self) -> tuple[type[Exception], ...]:
         """Exceptions that the engine raises."""
 
-    @abstractmethod
     def moment(self, at: datetime) -> str:
-        """A literal of an instant, to compare the time column with."""
+        """A literal of an instant in UTC, the time zone of sessions, to compare times with."""
+        return f"TIMESTAMP '{at:%Y-%m-%d %H:%M:%S}'"
 
     def interrupt(self) -> None:
         """End the running question with an error; called from another thread."""
@@ -178,19 +209,19 @@ class SqlBackend(ABC):
 
     def bytewise(self, columns: Mapping[str, str]) -> Mapping[str, str]:
         """SQL of these columns by which they are compared by their bytes."""
-        words = self.words()
-        return {name: words.bytewise(name) for name in self.collated(columns)}
+        dialect = self.dialect()
+        return {name: dialect.bytewise(name) for name in self.collated(columns)}
 
     def relation_sql(self, relation: Relation) -> str:
         """A relation whose columns are compared byte by byte and record by record."""
-        words = self.words()
-        columns = self.describe(f"SELECT * FROM {relation.bare(words)} AS relation")
+        dialect = self.dialect()
+        columns = self.describe(f"SELECT * FROM {relation.bare(dialect)} AS relation")
         read = {**self.one_by_one(columns), **self.bytewise(columns)}
-        return relation.sql(words, columns, read)
+        return relation.sql(dialect, columns, read)
 
     def one_by_one(self, columns: Mapping[str, str]) -> dict[str, str]:
         """SQL that reads columns which an engine would skip by statistics of files."""
-        return one_by_one(self.words(), columns)
+        return one_by_one(self.dialect(), columns)
 
     def read(self, query: Query, table: str, within: str) -> tuple[str, str]:
         """SQL behind FROM and behind WHERE; values that an engine fails at are made plain.
@@ -247,7 +278,7 @@ class SqlBackend(ABC):
 
     def time(self) -> str:
         """SQL of the time of a record."""
-        return self.words().name(self.time_column or "")
+        return self.dialect().name(self.time_column or "")
 
     def own_columns(self, query: Query) -> list[str]:
         """Columns that the configuration names outside of expressions."""
@@ -277,10 +308,10 @@ class SqlBackend(ABC):
 
     def _described(self, query: Query, table: str) -> dict[str, str]:
         """Types of what is asked, and of the time of a record; the condition is parsed with it."""
-        words = self.words()
-        parts = [f"{field.sql(words)} AS {field.alias}" for field in fields_of(query)]
+        dialect = self.dialect()
+        parts = [f"{field.sql(dialect)} AS {field.alias}" for field in fields_of(query)]
         parts += [f"{self.time()} AS time"] if self.time_column else []
-        where = "true" if query.where is None else words.tried(query.where)
+        where = "true" if query.where is None else dialect.tried(query.where)
         return self.describe(f"SELECT {', '.join(parts) or 1} FROM {table} WHERE ({where})")
 
     def _kinds(
@@ -323,9 +354,10 @@ class SqlBackend(ABC):
                 raise CAUSES["timeout"].error(what, self.place(batch), batch.source) from None
 
     @contextmanager
-    def _own_words(
+    def _redacted(
         self, batch: Batch, what: str, hint: str, told: Collection[Cause] = tuple(CAUSES)
     ) -> Iterator[None]:
+        """Replace errors of the engine, whose texts quote rows, by one that tells their cause."""
         try:
             yield
         except self.failures() as error:
@@ -346,16 +378,16 @@ class SqlBackend(ABC):
 
 
 class TypedBackend(SqlBackend):
-    """A backend whose expressions need types of columns, so that no record ends a question."""
+    """A backend whose expressions are made total by the types of columns."""
 
     __slots__ = ("_columns",)
 
     _columns: dict[str, str]
-    """Types of the columns of the relation and of what is made of them, for the words."""
+    """Types of the columns of the relation and of what is made of them, for the dialect."""
 
     def relation_sql(self, relation: Relation) -> str:
         """The relation; types of its columns are kept for the expressions over them."""
-        beneath = self.describe(f"SELECT * FROM {relation.bare(self.words())} AS relation")
+        beneath = self.describe(f"SELECT * FROM {relation.bare(self.dialect())} AS relation")
         self._columns = {f"{RECORD}.{name}": kind for name, kind in beneath.items()}
         found = SqlBackend.relation_sql(self, relation)
         self._columns |= self.describe(f"SELECT * FROM {found}")

@@ -1,12 +1,10 @@
 """The SQL of a question: of cells, of a scan of tables or sums, and of keys.
 
-**Cells.** In the words all engines share and the few in which they differ.
-
-Groups and cells are one integer, their code: group number times the width of the grid, plus the
-cell above the first. So one scan with one GROUP BY answers for all groups, and a unit's records
-are in one order. What comes back is a row for each occupied code, and one for records that have no
-cell, of which it counts none. Codes that fit 16 bits are grouped as such, which an engine may do by
-an array.
+**Cells.** Groups and cells are one integer, their code: group number times the width of the grid,
+plus the cell above the first. So one scan with one GROUP BY answers for all groups, and a unit's
+records are in one order. What comes back is a row for each occupied code, and one for records that
+have no cell, of which it counts none. Codes that fit 16 bits are grouped as such, which an engine
+may do by an array.
 
 **Scans.** Records as small integers, bounded by unit, counted and summed by grouping.
 
@@ -39,8 +37,8 @@ import numpy as np
 
 from streamdp.backends.sql.bound import bounded
 from streamdp.backends.sql.cells import LARGEST, SMALL, cell_sql, key, public_groups
+from streamdp.backends.sql.dialect import SqlDialect
 from streamdp.backends.sql.scan import HALF, Scan, ScanQuery, fields_of, in_halves, shift
-from streamdp.backends.sql.words import Words
 from streamdp.errors import ConfigurationError
 from streamdp.types import (
     CellCounts,
@@ -49,6 +47,7 @@ from streamdp.types import (
     IntArray,
     KeyCounts,
     KeyQuery,
+    Query,
     TableQuery,
     Term,
     UnitBound,
@@ -58,56 +57,63 @@ from streamdp.zones import offsets
 
 
 def question(
-    words: Words, query: CellQuery, kinds: Mapping[str, str], table: str, within: str
+    dialect: SqlDialect, query: CellQuery, kinds: Mapping[str, str], table: str, within: str
 ) -> str:
     """SQL whose rows are (code, records).
 
     Args:
-        words: Of the engine.
+        dialect: Of the engine.
         query: What is asked.
         kinds: The engine's types by the aliases of `scan.fields_of`.
         table: What stands behind FROM.
         within: Condition that a record belongs to the batch.
     """
     value = next(fields_of(query))
-    where = within if query.where is None else f"{within} AND {words.tried(query.where)}"
-    wanted = [f"{words.number(value.sql(words), kinds['value'])} AS v"]
+    wanted = [f"{dialect.number(value.sql(dialect), kinds['value'])} AS v"]
     if query.bound is not None:
-        wanted.append(f"{words.unit(query.bound.column, kinds['unit'])} AS u")
-    wanted += [f"{key(words, query, i, kinds)} AS b{i}" for i in range(len(query.by))]
-    source = f"(SELECT {', '.join(wanted)} FROM {table} WHERE {where}) AS record"
+        wanted.append(f"{dialect.unit(query.bound.column, kinds['unit'])} AS u")
+    wanted += [f"{key(dialect, query, i, kinds)} AS b{i}" for i in range(len(query.by))]
+    source = _records(dialect, query, wanted, table, within)
     if query.by:
-        source += f" JOIN {public_groups(words, query)}"
-    kind, shift = _stored(words, query)
-    code = _code(words, query, kind, shift)
+        source += f" JOIN {public_groups(dialect, query)}"
+    kind, shift = _stored(dialect, query)
+    code = _code(dialect, query, kind, shift)
     if query.bound is not None:
-        known = f"v BETWEEN {words.double(-LARGEST)} AND {words.double(LARGEST)} AND u IS NOT NULL"
+        known = f"{_finite(dialect, 'v')} AND u IS NOT NULL"
         coded = f"SELECT {code} AS code, u FROM {source} WHERE {known}"
-        return bounded(words, query.bound, kinds["unit"], coded)
+        return bounded(dialect, query.bound, kinds["unit"], coded)
     return (
-        f"SELECT coalesce(CAST(code AS {words.whole}), 0) + ({shift}) AS code,"
+        f"SELECT coalesce(CAST(code AS {dialect.whole}), 0) + ({shift}) AS code,"
         " count(code) AS records"
         f" FROM (SELECT {code} AS code FROM {source}) AS coded GROUP BY code"
     )
 
 
-def _code(words: Words, query: CellQuery, kind: str, shift: int) -> str:
+def _records(
+    dialect: SqlDialect, query: Query, columns: Sequence[str], table: str, within: str
+) -> str:
+    """SQL behind FROM: columns made of the records that the question is about."""
+    where = within if query.where is None else f"{within} AND {dialect.tried(query.where)}"
+    return f"(SELECT {', '.join(columns) or '1 AS one'} FROM {table} WHERE {where}) AS record"
+
+
+def _code(dialect: SqlDialect, query: CellQuery, kind: str, shift: int) -> str:
     """The code of a record less the shift; null if it has no cell."""
     if not query.by and not shift:
-        return cell_sql("v", query.grid, words.double, kind)
-    code = cell_sql("v", query.grid, words.double, words.whole)
+        return cell_sql("v", query.grid, dialect.double_literal, kind)
+    code = cell_sql("v", query.grid, dialect.double_literal, dialect.whole)
     if query.by:
         code = f"part * {_width(query)} + {code} - ({query.grid.lower})"
     return f"CAST({code} - ({shift}) AS {kind})"
 
 
-def _stored(words: Words, query: CellQuery) -> tuple[str, int]:
+def _stored(dialect: SqlDialect, query: CellQuery) -> tuple[str, int]:
     """The type in which codes are grouped, and what is taken off them so that they fit."""
     first = 0 if query.by else query.grid.lower
     last = first + _width(query) * len(query.groups) - 1
     if query.bound is not None or last - first >= 2 * SMALL:
-        return words.whole, 0
-    return words.small, 0 if first >= -SMALL and last < SMALL else first + SMALL
+        return dialect.whole, 0
+    return dialect.small, 0 if first >= -SMALL and last < SMALL else first + SMALL
 
 
 def counts_of(query: CellQuery, rows: IntArray) -> tuple[CellCounts, ...]:
@@ -139,45 +145,42 @@ BETWEEN = "\x1f"
 
 
 def key_question(
-    words: Words, query: KeyQuery, kinds: Mapping[str, str], table: str, within: str
+    dialect: SqlDialect, query: KeyQuery, kinds: Mapping[str, str], table: str, within: str
 ) -> str:
     """SQL whose rows are (text as bytes…, units).
 
     Args:
-        words: Of the engine.
+        dialect: Of the engine.
         query: What is asked.
         kinds: The engine's types by the aliases of `scan.fields_of`.
         table: What stands behind FROM.
         within: Condition that a record belongs to the batch.
     """
     names = [f"k{i}" for i in range(len(query.columns))]
-    texts = ", ".join(
-        f"{words.as_text(words.name(column), kinds[f'group{i}'])} AS t{i}"
+    texts = [
+        f"{dialect.as_text(dialect.name(column), kinds[f'group{i}'])} AS t{i}"
         for i, column in enumerate(query.columns)
-    )
-    unit = ""
+    ]
+    keys = [f"{dialect.short(f't{i}', query.longest)} AS {name}" for i, name in enumerate(names)]
+    fit = [f"{dialect.bytes(f't{i}')} BETWEEN 1 AND {query.longest}" for i in range(len(names))]
     if query.bound is not None:
-        unit = f", {words.unit(query.bound.column, kinds['unit'])} AS u"
-    where = within if query.where is None else f"{within} AND {words.tried(query.where)}"
-    fit = [f"{words.bytes(f't{i}')} BETWEEN 1 AND {query.longest}" for i in range(len(names))]
-    fit += ["u IS NOT NULL"] if query.bound is not None else []
-    keys = ", ".join(
-        f"{words.short(f't{i}', query.longest)} AS {name}" for i, name in enumerate(names)
+        texts.append(f"{dialect.unit(query.bound.column, kinds['unit'])} AS u")
+        keys.append("u")
+        fit.append("u IS NOT NULL")
+    records = _records(dialect, query, texts, table, within)
+    held = f"SELECT {', '.join(keys)} FROM {records} WHERE {' AND '.join(fit)}"
+    known = dialect.text_table(
+        [[key[i] for key in query.known] for i in range(len(names))], "known"
     )
-    held = (
-        f"SELECT {keys}{', u' if unit else ''} FROM (SELECT {texts}{unit} FROM {table}"
-        f" WHERE {where}) AS record WHERE {' AND '.join(fit)}"
-    )
-    known = words.listed([[key[i] for key in query.known] for i in range(len(names))], "known")
     group = ", ".join(names)
     if query.bound is None:
         parts = [
             f"counted AS (SELECT {group}, count(*) AS n FROM ({held}) AS held GROUP BY {group})"
         ]
     else:
-        parts = _of_units(words, query.bound, kinds["unit"], held, names, known)
+        parts = _of_units(dialect, query.bound, kinds["unit"], held, names, known)
     same = _same(names, "counted")
-    shown = ", ".join(f"{words.blob(f'counted.{name}')} AS {name}" for name in names)
+    shown = ", ".join(f"{dialect.blob(f'counted.{name}')} AS {name}" for name in names)
     return (
         f"WITH {', '.join(parts)} SELECT {shown}, n FROM counted LEFT JOIN {known} ON {same}"
         f" WHERE n >= {query.least} OR g0 IS NOT NULL"
@@ -185,14 +188,16 @@ def key_question(
 
 
 def _of_units(
-    words: Words, bound: UnitBound, kind: str, held: str, names: Sequence[str], known: str
+    dialect: SqlDialect, bound: UnitBound, kind: str, held: str, names: Sequence[str], known: str
 ) -> list[str]:
     """Tables behind WITH, the last of them `counted`, of at most k keys of a unit."""
     group = ", ".join(names)
     of_pairs = ", ".join(f"pairs.{name}" for name in names)
-    unit = f"coalesce({words.canonical('pairs.u', kind)}, '')"
-    said = f", {words.text(BETWEEN)}, ".join(f"pairs.{name}" for name in names)
-    start = words.start(f"concat({words.text(bound.key + ':')}, {unit}, {words.text(':')}, {said})")
+    unit = f"coalesce({dialect.canonical('pairs.u', kind)}, '')"
+    said = f", {dialect.literal(BETWEEN)}, ".join(f"pairs.{name}" for name in names)
+    start = dialect.start(
+        f"concat({dialect.literal(bound.key + ':')}, {unit}, {dialect.literal(':')}, {said})"
+    )
     order = f"CASE WHEN g0 IS NULL THEN 0 ELSE 1 END, {start}, {of_pairs}"
     return [
         f"pairs AS (SELECT DISTINCT u, {group} FROM ({held}) AS held)",
@@ -202,7 +207,7 @@ def _of_units(
         f" LEFT JOIN {known} ON {_same(names, 'pairs')})",
         f"tallied AS (SELECT {group}, count(*) AS c FROM pairs GROUP BY {group} UNION ALL"
         f" SELECT {group}, -count(*) AS c FROM ranked WHERE place > {bound.rows} GROUP BY {group})",
-        f"counted AS (SELECT {group}, CAST(sum(c) AS {words.whole}) AS n FROM tallied"
+        f"counted AS (SELECT {group}, CAST(sum(c) AS {dialect.whole}) AS n FROM tallied"
         f" GROUP BY {group} HAVING sum(c) > 0)",
     ]
 
@@ -221,50 +226,55 @@ def key_counts(rows: Iterable[Sequence[Any]]) -> KeyCounts:
     )
 
 
-def scan_of(words: Words, query: ScanQuery, kinds: Mapping[str, str]) -> Scan:
+def scan_of(dialect: SqlDialect, query: ScanQuery, kinds: Mapping[str, str]) -> Scan:
     """The scan of a question, in an engine that has these types; `scan_sql` is its SQL."""
-    return Scan.of(query).by_value(lambda axis: words.is_whole(kinds[f"d{axis}"]))
+    return Scan.of(query).by_value(lambda axis: dialect.is_whole(kinds[f"d{axis}"]))
 
 
 def scan_sql(
-    words: Words, query: ScanQuery, scan: Scan, kinds: Mapping[str, str], table: str, within: str
+    dialect: SqlDialect,
+    query: ScanQuery,
+    scan: Scan,
+    kinds: Mapping[str, str],
+    table: str,
+    within: str,
 ) -> str:
     """SQL whose rows are (grouping, code, records, n_1, sum_1, …); see `scan`.
 
     Args:
-        words: Of the engine.
+        dialect: Of the engine.
         query: What is asked.
         scan: The question as a scan: `scan_of`.
         kinds: The engine's types by the aliases of `scan.fields_of`.
         table: What stands behind FROM.
         within: Condition that a record belongs to the batch.
     """
-    rows = _placed(words, query, scan, kinds, table, within)
+    rows = _placed(dialect, query, scan, kinds, table, within)
     if query.bound is None:
-        return _grouped(words, scan, rows, weighted=False)
+        return _grouped(dialect, scan, rows, weighted=False)
     if not scan.units:
-        return _of_records(words, scan, query.bound, kinds["unit"], rows)
+        return _of_records(dialect, scan, query.bound, kinds["unit"], rows)
     answers = []
     if scan.counts_records():
-        answers.append(_of_records(words, scan, query.bound, kinds["unit"], rows))
+        answers.append(_of_records(dialect, scan, query.bound, kinds["unit"], rows))
     for number, part in enumerate(scan.units, start=len(scan.groupings())):
-        counted = _units(words, scan, part, query.bound, kinds["unit"], rows)
-        none = [f"CAST(0 AS {words.whole})"] * sum(2 + in_halves(term) for term in scan.terms)
+        counted = _units(dialect, scan, part, query.bound, kinds["unit"], rows)
+        none = [f"CAST(0 AS {dialect.whole})"] * sum(2 + in_halves(term) for term in scan.terms)
         row = ", ".join([f"{number} AS grouped", "code", "records", *none])
         answers.append(f"SELECT {row} FROM ({counted}) AS counted{number}")
     return " UNION ALL ".join(answers)
 
 
-def _of_records(words: Words, scan: Scan, bound: UnitBound, kind: str, rows: str) -> str:
+def _of_records(dialect: SqlDialect, scan: Scan, bound: UnitBound, kind: str, rows: str) -> str:
     """SQL that counts and sums at most so many records of a unit."""
     counting = f"SELECT * FROM ({rows}) AS placed WHERE u IS NOT NULL AND ({_counts(scan)})"
     columns = ["part", *(f"d{i}" for i in range(len(scan.dimensions)))]
     columns += [f"w{i}" for i in range(len(scan.terms))]
-    return _grouped(words, scan, bounded(words, bound, kind, counting, columns), weighted=True)
+    return _grouped(dialect, scan, bounded(dialect, bound, kind, counting, columns), weighted=True)
 
 
 def _units(
-    words: Words, scan: Scan, part: UnitQuery, bound: UnitBound, kind: str, rows: str
+    dialect: SqlDialect, scan: Scan, part: UnitQuery, bound: UnitBound, kind: str, rows: str
 ) -> str:
     """SQL whose rows are (code, records): units by how many records they have, or by group.
 
@@ -278,19 +288,19 @@ def _units(
     known = f"FROM ({rows}) AS placed WHERE u IS NOT NULL"
     if part.cuts:
         ends = " ".join(f"WHEN n < {cut} THEN {cell}" for cell, cut in enumerate(part.cuts))
-        code = f"CAST(CASE {ends} ELSE {len(part.cuts)} END AS {words.whole})"
+        code = f"CAST(CASE {ends} ELSE {len(part.cuts)} END AS {dialect.whole})"
         of_units = f"SELECT u, count(*) AS n {known} GROUP BY u"
         coded = f"SELECT {code} AS code FROM ({of_units}) AS of_units"
         return f"SELECT code, count(*) AS records FROM ({coded}) AS coded GROUP BY code"
     pairs = f"SELECT DISTINCT part, u {known}"
     if scan.groups <= bound.rows:
         return f"SELECT part AS code, count(*) AS records FROM ({pairs}) AS pairs GROUP BY part"
-    kept = bounded(words, bound, kind, pairs, ("part",))
+    kept = bounded(dialect, bound, kind, pairs, ("part",))
     return f"SELECT part AS code, records FROM ({kept}) AS kept"
 
 
 def _placed(
-    words: Words,
+    dialect: SqlDialect,
     query: ScanQuery,
     scan: Scan,
     kinds: Mapping[str, str],
@@ -298,90 +308,90 @@ def _placed(
     within: str,
 ) -> str:
     """SQL whose rows are (part, d_0, …, w_0, …, u): one a record of a public group."""
-    wanted, columns, joins = [], ["part" if query.by else f"CAST(0 AS {words.whole}) AS part"], ""
+    wanted, columns, joins = [], ["part" if query.by else f"CAST(0 AS {dialect.whole}) AS part"], ""
     stages: list[list[str]] = []
     for i, axis in enumerate(scan.dimensions):
-        value = words.name(axis.name) if axis.sql is None else words.tried(axis.sql)
+        value = dialect.name(axis.name) if axis.sql is None else dialect.tried(axis.sql)
         if i in scan.clips:
             wanted.append(f"{value} AS x{i}")
-            columns.append(f"{scan.clips[i].sql(f'x{i}', words.whole)} AS d{i}")
+            columns.append(f"{scan.clips[i].sql(f'x{i}', dialect.whole)} AS d{i}")
         elif axis.clock is not None:
             kind = kinds[f"d{i}"]
-            wanted.append(f"{words.number(value, kind)} AS x{i}")
-            for depth, (name, step) in enumerate(clock_steps(words, axis, f"x{i}", kind)):
+            wanted.append(f"{dialect.number(value, kind)} AS x{i}")
+            for depth, (name, step) in enumerate(clock_steps(dialect, axis, f"x{i}", kind)):
                 stages += [[]] * (depth == len(stages))
                 stages[depth] = [*stages[depth], f"{step} AS {name}"]
-            columns.append(f"{clock_cell(words, axis, f'x{i}')} AS d{i}")
+            columns.append(f"{clock_cell(dialect, axis, f'x{i}')} AS d{i}")
         elif axis.values is None:
-            wanted.append(f"{words.number(value, kinds[f'd{i}'])} AS x{i}")
-            columns.append(f"{_cut(words, axis, f'x{i}')} AS d{i}")
+            wanted.append(f"{dialect.number(value, kinds[f'd{i}'])} AS x{i}")
+            columns.append(f"{_cut(dialect, axis, f'x{i}')} AS d{i}")
         else:
-            wanted.append(f"{words.as_text(value, kinds[f'd{i}'])} AS x{i}")
-            columns.append(f"{_listed(words, axis, i)} AS d{i}")
-            joins += _list_join(words, axis.values, i)
+            wanted.append(f"{dialect.as_text(value, kinds[f'd{i}'])} AS x{i}")
+            columns.append(f"{_listed(dialect, axis, i)} AS d{i}")
+            joins += _list_join(dialect, axis.values, i)
     for i, term in enumerate(scan.terms):
-        value = words.name(term.name) if term.sql is None else words.tried(term.sql)
-        wanted.append(f"{words.number(value, kinds[f'w{i}'])} AS y{i}")
-        columns.append(f"{_summand(words, term, f'y{i}')} AS w{i}")
+        value = dialect.name(term.name) if term.sql is None else dialect.tried(term.sql)
+        wanted.append(f"{dialect.number(value, kinds[f'w{i}'])} AS y{i}")
+        columns.append(f"{_summand(dialect, term, f'y{i}')} AS w{i}")
     if query.bound is not None:
-        wanted.append(f"{words.unit(query.bound.column, kinds['unit'])} AS u")
+        wanted.append(f"{dialect.unit(query.bound.column, kinds['unit'])} AS u")
         columns.append("u")
-    wanted += [f"{key(words, query, i, kinds)} AS b{i}" for i in range(len(query.by))]
-    where = within if query.where is None else f"{within} AND {words.tried(query.where)}"
-    source = f"(SELECT {', '.join(wanted) or '1 AS one'} FROM {table} WHERE {where}) AS record"
+    wanted += [f"{key(dialect, query, i, kinds)} AS b{i}" for i in range(len(query.by))]
+    source = _records(dialect, query, wanted, table, within)
     for made in stages:
         source = f"(SELECT record.*, {', '.join(made)} FROM {source}) AS record"
     if query.by:
-        source += f" JOIN {public_groups(words, query)}"
+        source += f" JOIN {public_groups(dialect, query)}"
     return f"SELECT {', '.join(columns)} FROM {source}{joins}"
 
 
-def _finite(words: Words, value: str) -> str:
-    return f"{value} BETWEEN {words.double(-LARGEST)} AND {words.double(LARGEST)}"
+def _finite(dialect: SqlDialect, value: str, largest: float = LARGEST) -> str:
+    low, high = dialect.double_literal(-largest), dialect.double_literal(largest)
+    return f"{value} BETWEEN {low} AND {high}"
 
 
 def _null_code(axis: Dimension) -> int:
     return axis.size if axis.null_cell is None else axis.null_cell
 
 
-def _cut(words: Words, axis: Dimension, value: str) -> str:
+def _cut(dialect: SqlDialect, axis: Dimension, value: str) -> str:
     """Cell of a number."""
-    cells = _below(words, axis.cuts or (), value, 0)
-    finite = _finite(words, value)
-    return f"CAST(CASE WHEN {finite} THEN {cells} ELSE {_null_code(axis)} END AS {words.whole})"
+    cells = _below(dialect, axis.cuts or (), value, 0)
+    finite = _finite(dialect, value)
+    return f"CAST(CASE WHEN {finite} THEN {cells} ELSE {_null_code(axis)} END AS {dialect.whole})"
 
 
-def _below(words: Words, cuts: Sequence[float], value: str, first: int) -> str:
+def _below(dialect: SqlDialect, cuts: Sequence[float], value: str, first: int) -> str:
     """SQL of the number of cuts at most the value, by halving."""
     if not cuts:
         return str(first)
     middle = len(cuts) // 2
-    low = _below(words, cuts[:middle], value, first)
-    high = _below(words, cuts[middle + 1 :], value, first + middle + 1)
-    return f"CASE WHEN {value} < {words.double(cuts[middle])} THEN {low} ELSE {high} END"
+    low = _below(dialect, cuts[:middle], value, first)
+    high = _below(dialect, cuts[middle + 1 :], value, first + middle + 1)
+    return f"CASE WHEN {value} < {dialect.double_literal(cuts[middle])} THEN {low} ELSE {high} END"
 
 
-def _listed(words: Words, axis: Dimension, i: int) -> str:
+def _listed(dialect: SqlDialect, axis: Dimension, i: int) -> str:
     """Cell of a text x_i."""
-    position = words.position(f"x{i}", axis.values or ()) or f"p{i}"
+    position = dialect.position(f"x{i}", axis.values or ()) or f"p{i}"
     unlisted = axis.listed if axis.other else axis.size
     found = f"coalesce({position}, {unlisted})"
     if _null_code(axis) != unlisted:
         found = f"CASE WHEN x{i} IS NULL THEN {_null_code(axis)} ELSE {found} END"
-    return f"CAST({found} AS {words.whole})"
+    return f"CAST({found} AS {dialect.whole})"
 
 
-def _list_join(words: Words, values: Sequence[str], i: int) -> str:
+def _list_join(dialect: SqlDialect, values: Sequence[str], i: int) -> str:
     """A list of texts as a table, for engines that cannot look one up by itself."""
-    if not values or words.position("x", values) is not None:
+    if not values or dialect.position("x", values) is not None:
         return "" if values else f" LEFT JOIN (SELECT NULL AS p{i}) AS list{i} ON true"
-    rows = [[words.text(value), str(position)] for position, value in enumerate(values)]
-    return f" LEFT JOIN {words.rows(rows, f'list{i}', [f't{i}', f'p{i}'])} ON x{i} = t{i}"
+    rows = [[dialect.literal(value), str(position)] for position, value in enumerate(values)]
+    return f" LEFT JOIN {dialect.rows(rows, f'list{i}', [f't{i}', f'p{i}'])} ON x{i} = t{i}"
 
 
-def _summand(words: Words, term: Term, value: str) -> str:
+def _summand(dialect: SqlDialect, term: Term, value: str) -> str:
     """SQL of a record's summand, from 0 up; null if it adds nothing."""
-    cell = cell_sql(value, term.grid, words.double, words.whole)
+    cell = cell_sql(value, term.grid, dialect.double_literal, dialect.whole)
     added = f"{cell} - ({term.centre + shift(term)})"
     if term.square:
         added = f"({added}) * ({added})"
@@ -418,11 +428,11 @@ class _Ways(NamedTuple):
     groups: str
 
 
-def _grouped(words: Words, scan: Scan, rows: str, *, weighted: bool) -> str:
+def _grouped(dialect: SqlDialect, scan: Scan, rows: str, *, weighted: bool) -> str:
     """SQL that counts and sums by grouping.
 
     Args:
-        words: Of the engine.
+        dialect: Of the engine.
         scan: What is asked.
         rows: SQL whose rows are (part, d_0, …, w_0, …), and `records` if they are weighted.
         weighted: Whether a row stands for several records.
@@ -430,16 +440,16 @@ def _grouped(words: Words, scan: Scan, rows: str, *, weighted: bool) -> str:
     source, codes = f"({rows}) AS chosen", [_table_code(scan, axes) for axes in scan.groupings()]
     if len(codes) == 1:
         off = 0 if weighted or scan.codes(scan.groupings()[0]) > 2 * SMALL else SMALL
-        ways = _one_way(words, source, codes[0], off)
-    elif words.grouping_sets:
+        ways = _one_way(dialect, source, codes[0], off)
+    elif dialect.grouping_sets:
         ways = _in_sets(source, codes)
     else:
-        ways = _by_join(words, source, codes)
+        ways = _by_join(dialect, source, codes)
     kept = [*ways.keys, *(f"w{i}" for i in range(len(scan.terms))), *(["records"] * weighted)]
     coded = f"SELECT {', '.join(kept)} FROM {ways.source}"
-    shown = [f"{_sum(words, 'records')} AS records" if weighted else "count(*) AS records"]
+    shown = [f"{_sum(dialect, 'records')} AS records" if weighted else "count(*) AS records"]
     for i, term in enumerate(scan.terms):
-        shown += _sums(words, term, f"w{i}", weighted=weighted)
+        shown += _sums(dialect, term, f"w{i}", weighted=weighted)
     columns = ", ".join([f"{ways.number} AS grouped", f"{ways.code} AS code", *shown])
     return f"SELECT {columns} FROM ({coded}) AS coded GROUP BY {ways.groups}"
 
@@ -452,10 +462,10 @@ def _table_code(scan: Scan, axes: Sequence[int]) -> str:
     return code
 
 
-def _one_way(words: Words, source: str, code: str, off: int) -> _Ways:
+def _one_way(dialect: SqlDialect, source: str, code: str, off: int) -> _Ways:
     """One table; with an offset its codes fit the small integers, which are grouped faster."""
-    kept = f"CAST({code} - {off} AS {words.small})" if off else code
-    whole = f"CAST(m0 AS {words.whole}) + {off}"
+    kept = f"CAST({code} - {off} AS {dialect.small})" if off else code
+    whole = f"CAST(m0 AS {dialect.whole}) + {off}"
     return _Ways(source, [f"{kept} AS m0"], "0", whole, "m0")
 
 
@@ -468,31 +478,31 @@ def _in_sets(source: str, codes: Sequence[str]) -> _Ways:
     return _Ways(source, keys, f"CASE {which} END", f"coalesce({', '.join(names)})", sets)
 
 
-def _by_join(words: Words, source: str, codes: Sequence[str]) -> _Ways:
+def _by_join(dialect: SqlDialect, source: str, codes: Sequence[str]) -> _Ways:
     """Each record once for each table, for engines without grouping sets."""
-    numbers = words.rows([[str(i)] for i in range(len(codes))], "ways", ["way"])
+    numbers = dialect.rows([[str(i)] for i in range(len(codes))], "ways", ["way"])
     which = " ".join(f"WHEN {i} THEN {code}" for i, code in enumerate(codes))
     keys = ["way AS number", f"CASE way {which} END AS m0"]
-    whole = f"CAST(m0 AS {words.whole})"
+    whole = f"CAST(m0 AS {dialect.whole})"
     return _Ways(f"{source} JOIN {numbers} ON true", keys, "number", whole, "number, m0")
 
 
-def _sums(words: Words, term: Term, value: str, *, weighted: bool) -> list[str]:
+def _sums(dialect: SqlDialect, term: Term, value: str, *, weighted: bool) -> list[str]:
     """How many records have a summand, and its sum: whole, or in a high and a low half."""
     times = " * records" if weighted else ""
     one = f"CASE WHEN {value} IS NOT NULL THEN records END" if weighted else ""
-    count = _sum(words, one) if weighted else f"count({value})"
+    count = _sum(dialect, one) if weighted else f"count({value})"
     halves = [value]
     if in_halves(term):
         low = f"{value} % {HALF}"
-        high = f"CAST(({value} - {low}) * {words.double(1 / HALF)} AS {words.whole})"
+        high = f"CAST(({value} - {low}) * {dialect.double_literal(1 / HALF)} AS {dialect.whole})"
         halves = [high, f"({low})"]
-    sums = [f"{_sum(words, half + times)} AS {value}_{i}" for i, half in enumerate(halves)]
+    sums = [f"{_sum(dialect, half + times)} AS {value}_{i}" for i, half in enumerate(halves)]
     return [f"{count} AS {value}_n", *sums]
 
 
-def _sum(words: Words, value: str) -> str:
-    return f"CAST(coalesce(sum({value}), 0) AS {words.whole})"
+def _sum(dialect: SqlDialect, value: str) -> str:
+    return f"CAST(coalesce(sum({value}), 0) AS {dialect.whole})"
 
 
 FARTHEST = 1e14
@@ -505,21 +515,23 @@ _CYCLE = 146_097
 """Days in which the calendar repeats."""
 
 
-def clock_steps(words: Words, axis: Dimension, x: str, kind: str) -> Iterator[tuple[str, str]]:
+def clock_steps(
+    dialect: SqlDialect, axis: Dimension, x: str, kind: str
+) -> Iterator[tuple[str, str]]:
     """Columns that lead from seconds to the cell of a clock, each made of those before it.
 
     Args:
-        words: Of the engine.
+        dialect: Of the engine.
         axis: With a clock.
         x: Column with the seconds; null where there is no time.
         kind: The engine's type of the time.
     """
     assert axis.clock is not None, "asked for axes with a clock alone"  # noqa: S101
-    double, part = words.double, axis.clock.part
+    double, part = dialect.double_literal, axis.clock.part
     local = x
     if kind.lower() != "date":
         first, moves = offsets(axis.clock.zone)
-        local = f"({x} + {_offset(words, moves, x, first)})"
+        local = f"({x} + {_offset(dialect, moves, x, first)})"
     if part == "hour":
         yield f"{x}_hour", f"floor({local} / {double(3600.0)})"
         return
@@ -527,7 +539,7 @@ def clock_steps(words: Words, axis: Dimension, x: str, kind: str) -> Iterator[tu
     yield f"{x}_day", f"floor({local} / {double(86400.0)}) + {double(float(shift))}"
     if part == "weekday":
         return
-    yield f"{x}_left", _modulo(words, f"{x}_day", _CYCLE)
+    yield f"{x}_left", _modulo(dialect, f"{x}_day", _CYCLE)
     left = f"{x}_left"
     leaps = (f"floor({left} / {double(float(days))})" for days in (1460, 36_524, 146_096))
     fourth, hundredth, last = leaps
@@ -541,33 +553,32 @@ def clock_steps(words: Words, axis: Dimension, x: str, kind: str) -> Iterator[tu
     yield f"{x}_month", f"floor(({double(5.0)} * {day} + {double(2.0)}) / {double(153.0)})"
 
 
-def clock_cell(words: Words, axis: Dimension, x: str) -> str:
+def clock_cell(dialect: SqlDialect, axis: Dimension, x: str) -> str:
     """Cell of a clock from the last of the steps; months begin with March there."""
     assert axis.clock is not None, "asked for axes with a clock alone"  # noqa: S101
     part = axis.clock.part
     if part == "month":
         found = f"CASE WHEN {x}_month < 10 THEN {x}_month + 2 ELSE {x}_month - 10 END"
     elif part == "hour":
-        found = _modulo(words, f"{x}_hour", 24)
+        found = _modulo(dialect, f"{x}_hour", 24)
     else:
-        found = _modulo(words, f"{x}_day", 7)
-    near = f"{x} BETWEEN {words.double(-FARTHEST)} AND {words.double(FARTHEST)}"
-    null = axis.size if axis.null_cell is None else axis.null_cell
-    return f"CAST(CASE WHEN {near} THEN {found} ELSE {null} END AS {words.whole})"
+        found = _modulo(dialect, f"{x}_day", 7)
+    near = _finite(dialect, x, FARTHEST)
+    return f"CAST(CASE WHEN {near} THEN {found} ELSE {_null_code(axis)} END AS {dialect.whole})"
 
 
-def _modulo(words: Words, value: str, by: int) -> str:
+def _modulo(dialect: SqlDialect, value: str, by: int) -> str:
     """SQL of the remainder of a whole number by a positive one, never negative."""
-    divisor = words.double(float(by))
+    divisor = dialect.double_literal(float(by))
     return f"({value} - {divisor} * floor({value} / {divisor}))"
 
 
-def _offset(words: Words, moves: Sequence[tuple[int, int]], x: str, first: int) -> str:
+def _offset(dialect: SqlDialect, moves: Sequence[tuple[int, int]], x: str, first: int) -> str:
     """Seconds by which clocks are ahead of UTC, by halving."""
     if not moves:
-        return words.double(float(first))
+        return dialect.double_literal(float(first))
     middle = len(moves) // 2
     moment, then = moves[middle]
-    early = _offset(words, moves[:middle], x, first)
-    late = _offset(words, moves[middle + 1 :], x, then)
-    return f"CASE WHEN {x} < {words.double(float(moment))} THEN {early} ELSE {late} END"
+    early = _offset(dialect, moves[:middle], x, first)
+    late = _offset(dialect, moves[middle + 1 :], x, then)
+    return f"CASE WHEN {x} < {dialect.double_literal(float(moment))} THEN {early} ELSE {late} END"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from streamdp.backends.sql.words import Words
+from streamdp.backends.sql.dialect import SqlDialect
 from streamdp.types import RECORD, Made
 
 
@@ -38,42 +38,45 @@ class Relation:
         return bool(self.columns) or self.where is not None
 
     def sql(
-        self, words: Words, columns: Iterable[str] = (), read: Mapping[str, str] | None = None
+        self,
+        dialect: SqlDialect,
+        columns: Iterable[str] = (),
+        read: Mapping[str, str] | None = None,
     ) -> str:
         """SQL behind FROM.
 
         Args:
-            words: Of the engine.
+            dialect: Of the engine.
             columns: Of the table.
             read: How some of them are read, so that a condition looks at one record and its bytes.
         """
-        table = self._read(words, columns, read) if read else self.bare(words)
+        table = self._read(dialect, columns, read) if read else self.bare(dialect)
         if not self.is_made():
             return f"{table} AS relation"
         made = ", ".join(
-            f"{each.sql if each.source else words.tried(each.sql)} AS {words.name(each.name)}"
+            f"{each.sql if each.source else dialect.tried(each.sql)} AS {dialect.name(each.name)}"
             for each in self.columns
         )
-        where = "" if self.where is None else f" WHERE {words.tried(self.where)}"
-        rows = f"{table} AS {words.name(RECORD)}"
+        where = "" if self.where is None else f" WHERE {dialect.tried(self.where)}"
+        rows = f"{table} AS {dialect.name(RECORD)}"
         return f"(SELECT {made or '*'} FROM {rows}{where}) AS relation"
 
-    def _read(self, words: Words, columns: Iterable[str], read: Mapping[str, str]) -> str:
+    def _read(self, dialect: SqlDialect, columns: Iterable[str], read: Mapping[str, str]) -> str:
         """The table with some columns read through an expression."""
         names = (
-            f"{read[name]} AS {words.name(name)}" if name in read else words.name(name)
+            f"{read[name]} AS {dialect.name(name)}" if name in read else dialect.name(name)
             for name in columns
         )
-        return f"(SELECT {', '.join(names)} FROM {self.bare(words)} AS stored)"
+        return f"(SELECT {', '.join(names)} FROM {self.bare(dialect)} AS stored)"
 
-    def bare(self, words: Words) -> str:
+    def bare(self, dialect: SqlDialect) -> str:
         """The table without the columns and the condition of the query."""
         if self.query:
             return f"({self.query})"
-        return ".".join(words.name(part) for part in self.table.split("."))
+        return ".".join(dialect.name(part) for part in self.table.split("."))
 
 
-def one_by_one(words: Words, columns: Mapping[str, str]) -> dict[str, str]:
+def one_by_one(dialect: SqlDialect, columns: Mapping[str, str]) -> dict[str, str]:
     """Columns with floating numbers, read so that no condition is decided by statistics.
 
     Files keep the least and the largest value of many records, and leave NaN out. An engine that
@@ -81,7 +84,7 @@ def one_by_one(words: Words, columns: Mapping[str, str]) -> dict[str, str]:
     NaN by what another record holds.
     """
     return {
-        name: words.unskipped(words.name(name))
+        name: dialect.unskipped(dialect.name(name))
         for name, kind in columns.items()
         if any(part in kind.lower() for part in ("float", "double"))
     }

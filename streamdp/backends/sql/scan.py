@@ -19,7 +19,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from streamdp.backends.sql.words import Role, Words
+from streamdp.backends.sql.dialect import Role, SqlDialect
 from streamdp.errors import ConfigurationError, SourceError
 from streamdp.types import (
     CellQuery,
@@ -324,9 +324,11 @@ class Field:
     column: str
     expression: str | None = None
 
-    def sql(self, words: Words) -> str:
+    def sql(self, dialect: SqlDialect) -> str:
         """SQL of its value."""
-        return words.name(self.column) if self.expression is None else words.tried(self.expression)
+        return (
+            dialect.name(self.column) if self.expression is None else dialect.tried(self.expression)
+        )
 
 
 def fields_of(query: Query) -> Iterator[Field]:
@@ -356,7 +358,7 @@ def _hint(role: Role, kind: str, otherwise: str) -> str:
 
 
 def require_kinds(
-    words: Words,
+    dialect: SqlDialect,
     query: Query,
     time: str | None,
     kinds: Mapping[str, str],
@@ -366,7 +368,7 @@ def require_kinds(
     """Refuse a type that cannot play its part.
 
     Args:
-        words: Know the engine's types.
+        dialect: Knows the engine's types.
         query: What is asked.
         time: Column that puts a record in a window.
         kinds: Types by alias; that of the time column under `time`.
@@ -378,7 +380,7 @@ def require_kinds(
     """
     fields = [*fields_of(query), *([Field("time", "time", time)] if time is not None else [])]
     for each in fields:
-        if not words.takes(each.role, kinds[each.alias]):
+        if not dialect.takes(each.role, kinds[each.alias]):
             raise SourceError(
                 f"column {each.column!r} of source {source} has type {kinds[each.alias]},"
                 f" wanted is {_WANTED[each.role]}",

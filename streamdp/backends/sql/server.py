@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import datetime
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from streamdp.backends.limits import CAUSES, Limits
+from streamdp.backends.limits import CAUSES, NO_LIMITS, Limits
 from streamdp.backends.sql.engine import TypedBackend
 from streamdp.backends.sql.relation import Relation
 from streamdp.errors import UnreachableError
 from streamdp.types import Batch, Query
 
-Connection = TypeVar("Connection")
+
+class Connects(Protocol):
+    """A connection of a driver by Python's DB-API."""
+
+    def cursor(self) -> Any:
+        """A new cursor."""
+        ...
+
+    def close(self) -> None:
+        """End the session."""
+        ...
+
+
+Address = TypeVar("Address")
+Connection = TypeVar("Connection", bound=Connects)
 
 PAUSES = (0.5, 1.0, 2.0, 4.0)
 """Seconds between attempts to connect; nothing is asked again once it was asked."""
@@ -36,39 +51,48 @@ SLACK = 15.0
 """Seconds beyond its limit after which a question ends that the server itself has not ended."""
 
 
-class ServerBackend(TypedBackend, Generic[Connection]):
-    """Asks a table or query of a server; the session of its connection is in UTC."""
+@dataclass(slots=True)
+class ServerBackend(TypedBackend, Generic[Address, Connection]):
+    """Asks a table or query of a server; the session of its connection is in UTC.
 
-    __slots__ = ("_connection",)
+    Args:
+        address: Where the server is; may hold a password, so it is not shown.
+        relation: Table or query.
+        time_column: Column whose UTC value puts a record in a window.
+        limits: Time of a question, and memory that the server may take for it.
+        sleep: Waits between attempts to connect.
+    """
 
+    address: Address = field(repr=False)
     relation: Relation
-    limits: Limits
-    sleep: Callable[[float], None]
-    """Waits between attempts to connect."""
+    time_column: str | None = None
+    limits: Limits = NO_LIMITS
+    sleep: Callable[[float], None] = time.sleep
+    _connection: Connection | None = field(default=None, init=False, repr=False)
+    _columns: dict[str, str] = field(default_factory=dict, init=False, repr=False)
 
-    slack: float = SLACK
+    slack = SLACK
 
-    _connection: Connection | None
+    name: ClassVar[str]
+    """What the engine is called."""
 
-    unreachable_message: str
-    unreachable_hint: str
-    refused_message: str
+    unreachable_hint: ClassVar[str]
 
     @abstractmethod
     def opened(self) -> Connection:
-        """A new connection whose session keeps the limits."""
+        """A new connection, whose session is read-only, in UTC, and keeps the limits."""
 
     @abstractmethod
     def is_open(self, connection: Connection) -> bool:
-        """Whether the library takes the connection to be open; the server is not asked."""
+        """Whether the driver takes the connection to be open; the server is not asked."""
 
     @abstractmethod
-    def ask_nothing(self, connection: Connection) -> None:
+    def ping(self, connection: Connection) -> None:
         """One trip to the server, which fails if the connection is broken."""
 
     @abstractmethod
-    def close(self) -> None:
-        """Close the connection."""
+    def cancel(self) -> None:
+        """End what the server does for this session, if anything."""
 
     @abstractmethod
     def hang_up(self, connection: Connection) -> None:
@@ -82,9 +106,22 @@ class ServerBackend(TypedBackend, Generic[Connection]):
                 self.cancel()
             self.hang_up(connection)
 
-    def cancel(self) -> None:
-        """End what the server does for this session, where hanging up does not."""
-        return
+    def close(self) -> None:
+        """Close the connection."""
+        connection, self._connection = self._connection, None
+        if connection is not None and self.is_open(connection):
+            with suppress(*self.failures()):
+                connection.close()
+
+    def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Rows of a SELECT, with values in the place of each `%s`."""
+        with self.connected().cursor() as cursor:
+            cursor.execute(statement, values or None)
+            return list(cursor.fetchall())
+
+    def fetched(self, statement: str) -> list[tuple[Any, ...]]:
+        """The rows of a SELECT."""
+        return self.rows(statement)
 
     def connected(self) -> Connection:
         """The connection, made anew if it was closed.
@@ -102,18 +139,19 @@ class ServerBackend(TypedBackend, Generic[Connection]):
             except self.failures() as error:
                 cause = self.cause(error)
                 if cause in ("authentication", "table"):  # no pause changes these
-                    what = self.refused_message
+                    what = f"the {self.name} server refuses a connection"
                     raise CAUSES[cause].error(what, self.relation.table, "") from None
                 if pause is None:
                     break
                 self.sleep(pause)
-        raise UnreachableError(self.unreachable_message, hint=self.unreachable_hint) from None
+        unreachable = f"the {self.name} server cannot be reached"
+        raise UnreachableError(unreachable, hint=self.unreachable_hint) from None
 
     @contextmanager
     def session(self) -> Iterator[None]:
         """A connection that answers; a question that is left unanswered is ended."""
         try:
-            self.ask_nothing(self.connected())
+            self.ping(self.connected())
         except self.failures():
             self.close()
             self.connected()
@@ -132,38 +170,6 @@ class ServerBackend(TypedBackend, Generic[Connection]):
         """None: the server looks at each record."""
         return {}
 
-    def columns_of(self, query: Query, batch: Batch) -> dict[str, str]:
-        """Names and types of the columns of a batch.
-
-        Raises:
-            SourceError: They cannot be read.
-        """
-        with self.session(), self._own_words(batch, "cannot be opened", self.opening_hint):
-            return self.describe(f"SELECT * FROM {self.table(query, batch)}")
-
-    def shown(self, select: str, query: Query, batch: Batch) -> list[tuple[Any, ...]]:
-        """Rows of a SELECT over the records of a batch, which it calls `records`.
-
-        Privacy: none. These are the records, for a person who may see them (`streamdp preview`).
-
-        Raises:
-            SourceError: They cannot be read.
-        """
-        unread = "could not be read"
-        with (
-            self._in_time(batch, unread),
-            self.session(),
-            self._own_words(batch, unread, self.reading_hint),
-        ):
-            table = self.table(query, batch)
-            within = self._within(batch, self._described(query, table))
-            records = f"WITH records AS (SELECT * FROM {table} WHERE {within})"
-            return self.fetched(f"{records} {select}")
-
     def place(self, batch: Batch) -> str:
         """Name of the table."""
         return self.relation.table
-
-    def moment(self, at: datetime) -> str:
-        """A timestamp in UTC, the time zone of the session."""
-        return f"TIMESTAMP '{at:%Y-%m-%d %H:%M:%S}'"

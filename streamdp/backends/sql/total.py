@@ -20,6 +20,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from math import inf
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from streamdp.errors import MissingColumnError, SourceError
@@ -79,17 +80,17 @@ DOUBLE = Value("double", -FAR, FAR, raw=True)
 Made = tuple["Expr", Value]
 
 
+def integers(**digits: int) -> dict[str, Value]:
+    """Types of whole numbers, which overflow, by the digits that they may have."""
+    return {kind: Value("exact", 0, most, whole=True, raw=True) for kind, most in digits.items()}
+
+
 class UnfitError(Exception):
     """There is no such column, or no such operator of its type: the server says so by itself."""
 
 
-class Walk(ABC):
-    """Makes the nodes of one expression total, children first.
-
-    Args:
-        text: Expression in the engine's dialect, such as `sections.expressions` admits.
-        kinds: Types of columns, by name; with the table before a dot where one is named.
-    """
+class TotalExpression(ABC):
+    """Makes the nodes of one expression total, children first."""
 
     engine: ClassVar[str]
     """Name of the engine."""
@@ -97,8 +98,20 @@ class Walk(ABC):
     dialect: ClassVar[str]
     """Name of its dialect in sqlglot."""
 
+    types: ClassVar[Mapping[str, Value]]
+    """What types of the engine describe, by their families; `decimal` by its digits."""
+
     truth: ClassVar[Value]
     """A truth value, as far as types alone tell."""
+
+    double_type: ClassVar[str] = "double precision"
+    """Name of the doubles."""
+
+    digits: ClassVar[float] = inf
+    """Digits of the longest decimal."""
+
+    scale: ClassVar[float] = inf
+    """Digits that may stand behind the point of a decimal."""
 
     rest_of_doubles: ClassVar[bool] = True
     """Whether `%` takes floating numbers."""
@@ -116,15 +129,15 @@ class Walk(ABC):
         self._rules = self.rules()
 
     @classmethod
-    def total(cls, text: str, kinds: Mapping[str, str]) -> str:
+    def rewrite(cls, text: str, kinds: Mapping[str, str]) -> str:
         """The expression in SQL that is null where it would fail.
 
         Args:
-            text: Expression.
-            kinds: Types of columns.
+            text: Expression in the engine's dialect, such as `sections.expressions` admits.
+            kinds: Types of columns, by name; with the table before a dot where one is named.
 
         Raises:
-            SourceError: It could fail on a record.
+            SourceError: It could fail on a record, or names a column that is not there.
         """
         import sqlglot
 
@@ -173,17 +186,23 @@ class Walk(ABC):
         texts = (exp.Lower, exp.Upper, exp.Trim, exp.Length, exp.Substring)
         return found | dict.fromkeys(texts, self._inside)
 
-    @abstractmethod
     def type_of(self, kind: str) -> Value:
         """The value that a type of the engine describes."""
+        name, _, said = kind.partition("(")
+        if name != "decimal":
+            return self.types.get(name, OTHER)
+        precision, scale = map(int, said.rstrip(")").split(","))
+        return Value("exact", -scale, precision - scale)
 
-    @abstractmethod
     def fits(self, value: Value) -> bool:
         """Whether the engine's decimals hold all values within these bounds exactly."""
+        return value.high - value.low <= self.digits and -value.low <= self.scale
 
-    @abstractmethod
     def as_decimal(self, node: Expr, value: Value) -> Made:
         """A whole number, or a decimal whose bounds do not hold yet, as a decimal within them."""
+        digits, scale = max(value.high - value.low, 1), -value.low
+        made = self.as_type(node, f"decimal({digits}, {scale})")
+        return made, replace(value, whole=False, raw=False)
 
     @abstractmethod
     def cast(self, node: Expr) -> Made:
@@ -193,9 +212,20 @@ class Walk(ABC):
     def part(self, node: Expr) -> Made:
         """A part of a time."""
 
-    @abstractmethod
     def comparison(self, node: Expr) -> Made:
-        """A comparison."""
+        """A comparison, also with a list."""
+        keys = [key for key in ("this", "expression", "low", "high") if node.args.get(key)]
+        parts = [*(node.args[key] for key in keys), *node.expressions]
+        made = [each for each, _ in self.compared([self.of(part) for part in parts])]
+        for key, each in zip(keys, made, strict=False):
+            node.set(key, each)
+        if node.expressions:
+            node.set("expressions", made[len(keys) :])
+        return node, self.truth
+
+    def compared(self, made: list[Made]) -> list[Made]:
+        """What is compared, of types that the engine compares without failing."""
+        return made
 
     def of(self, node: Expr) -> Made:
         """A node made total, and what is known of its value."""
@@ -475,7 +505,7 @@ class Walk(ABC):
 
     def as_double(self, node: Expr) -> Expr:
         """A number cast to a double."""
-        return self.as_type(node, "double precision")
+        return self.as_type(node, self.double_type)
 
     def as_type(self, node: Expr, kind: str) -> Expr:
         """A cast to a type of the engine."""

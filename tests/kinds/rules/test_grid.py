@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamdp.backends.duckdb.words import DuckDBWords
+from streamdp.backends.duckdb.dialect import DuckDBDialect
 from streamdp.backends.sql.question import scan_of, scan_sql
 from streamdp.kinds.rules.rules import RuleGrid, Threshold
 from streamdp.kinds.rules.section import conditions, grid_of, names_of
@@ -67,7 +67,7 @@ def test_unsigned_columns_meet_rules() -> None:
     connection.execute("CREATE TABLE t AS SELECT * FROM (VALUES (0), (3), (200)) AS v(x)")
     for operator_, kind in itertools.product(("<=", ">"), ("UTINYINT", "UINTEGER", "DOUBLE")):
         threshold = Threshold("x", operator_, "t", (Fraction(0), Fraction(3)))  # type: ignore[arg-type]
-        query, words = RuleGrid((threshold,)).query(), DuckDBWords()
+        query, words = RuleGrid((threshold,)).query(), DuckDBDialect()
         table = f"(SELECT CAST(x AS {kind}) AS x FROM t) AS typed"
         scan = scan_of(words, query, {"d0": kind})
         sql = scan_sql(words, query, scan, {"d0": kind}, table, "true")

@@ -10,13 +10,13 @@ from unittest.mock import patch
 import duckdb
 
 from streamdp.backends.duckdb import arrow, lines
+from streamdp.backends.duckdb.dialect import DuckDBDialect
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.duckdb.files import VIEW
 from streamdp.backends.duckdb.lines import TextFiles, dialect_of, header_of
 from streamdp.backends.duckdb.parquet import LONGEST, Parquet
-from streamdp.backends.duckdb.words import DuckDBWords
-from streamdp.backends.mariadb.words import MariaDBWords
-from streamdp.backends.postgres.words import PostgresWords
+from streamdp.backends.mariadb.dialect import MariaDBDialect
+from streamdp.backends.postgres.dialect import PostgresDialect
 from streamdp.types import File, IntArray
 
 
@@ -70,7 +70,10 @@ def expressions_are_raw() -> Iterator[None]:
     def tried(self: object, expression: str) -> str:
         return f"({expression})"
 
-    with patch.object(MariaDBWords, "tried", tried), patch.object(PostgresWords, "tried", tried):
+    with (
+        patch.object(MariaDBDialect, "tried", tried),
+        patch.object(PostgresDialect, "tried", tried),
+    ):
         yield
 
 
@@ -78,10 +81,10 @@ def expressions_are_raw() -> Iterator[None]:
 def mariadb_converts_texts() -> Iterator[None]:
     """Tell texts of MariaDB apart by their UTF-8, which some have only a `?` for."""
 
-    def stored(self: MariaDBWords, column: str, charset: str | None) -> str:
+    def stored(self: MariaDBDialect, column: str, charset: str | None) -> str:
         return self.bytewise(column)
 
-    with patch.object(MariaDBWords, "stored", stored):
+    with patch.object(MariaDBDialect, "stored", stored):
         yield
 
 
@@ -148,7 +151,7 @@ def arrow_takes_over() -> Iterator[None]:
 @contextmanager
 def expressions_are_untried() -> Iterator[None]:
     """Hand expressions to DuckDB as they are written."""
-    with patch.object(DuckDBWords, "tried", lambda _, expression: f"({expression})"):
+    with patch.object(DuckDBDialect, "tried", lambda _, expression: f"({expression})"):
         yield
 
 
@@ -162,5 +165,5 @@ def arrow_is_handed_on() -> Iterator[None]:
 @contextmanager
 def decimals_are_as_stored() -> Iterator[None]:
     """Read decimals of DuckDB tables whatever their bits are."""
-    with patch.object(DuckDBWords, "plain_decimal", lambda self, value, kind: None):
+    with patch.object(DuckDBDialect, "plain_decimal", lambda self, value, kind: None):
         yield

@@ -9,8 +9,8 @@ import duckdb
 import pytest
 
 from streamdp.backends.duckdb import instance
+from streamdp.backends.duckdb.dialect import DuckDBDialect
 from streamdp.backends.duckdb.parquet import Parquet
-from streamdp.backends.duckdb.words import DuckDBWords
 from tests.privacy.reading.sweep import PLAIN, WRITE, Form, Sweep, sweep, write
 
 of_one_version = pytest.mark.skipif(
@@ -45,13 +45,13 @@ def test_an_optimizer_that_moves_work_out_of_try_is_caught(
 def test_an_expression_that_is_not_tried_is_caught(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(DuckDBWords, "tried", lambda _, expression: f"({expression})")
+    monkeypatch.setattr(DuckDBDialect, "tried", lambda _, expression: f"({expression})")
     assert sweep(tmp_path, seed=27, expressions=30)[1]
 
 
 @of_one_version
 def test_times_that_are_none_are_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(DuckDBWords, "plain_time", lambda _, value, kind: value)
+    monkeypatch.setattr(DuckDBDialect, "plain_time", lambda _, value, kind: value)
     monkeypatch.setattr(Parquet, "_total", lambda _, name, kind: f'"{name}"')
     told = Sweep(write(tmp_path, random.Random(27)))
     assert told.fault([("cuts", 'LENGTH(TRY_CAST("at" AS TEXT))')], str(PLAIN)) is not None
