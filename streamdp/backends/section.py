@@ -11,7 +11,7 @@ from pydantic import Field, SecretStr
 
 from streamdp.backends.limits import Limits
 from streamdp.errors import InternalError
-from streamdp.lakes.folders import LakeFormat
+from streamdp.lakes import LakeFormat
 from streamdp.registry import Registry, subclass_of
 from streamdp.sections.dialects import Dialect
 from streamdp.sections.document import Document, Path, refuse

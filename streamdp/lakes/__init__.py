@@ -5,15 +5,23 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from streamdp.errors import require_extra
-from streamdp.lakes.folders import LakeFormat
 from streamdp.types import File
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+LakeFormat = Literal["delta", "iceberg"]
+"""Formats whose `path` is the folder of a table."""
+
+MARK: dict[LakeFormat, str] = {"delta": "_delta_log", "iceberg": "metadata"}
+"""Name of what every folder of a table has in it."""
 
 
 class Lake(Protocol):
@@ -55,3 +63,23 @@ def lake_of(format: LakeFormat) -> Lake:
         return iceberg
     require_extra("deltalake", "delta", "sources.format")
     return delta
+
+
+def lies_in_table(path: str) -> LakeFormat | None:
+    """Format of the table that a path or the wildcards of a pattern lie in, if any."""
+    fixed = os.path.realpath(re.split(r"[*?[]", path)[0] + "x")
+    for each in Path(fixed).parents:
+        if os.path.isdir(each / MARK["delta"]):
+            return "delta"
+        if iceberg_metadata(str(each)):
+            return "iceberg"
+    return None
+
+
+def iceberg_metadata(folder: str) -> list[str]:
+    """Names of the metadata files of an Iceberg table; none if a folder is of no such table."""
+    try:
+        names = os.listdir(os.path.join(folder, MARK["iceberg"]))
+    except OSError:
+        return []
+    return sorted(name for name in names if re.search(r"\.metadata\.json(\.gz)?$", name))

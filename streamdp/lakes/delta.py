@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from streamdp.errors import SourceError
 from streamdp.files import file_at
-from streamdp.lakes.folders import MARK
+from streamdp.lakes import MARK
 from streamdp.types import File
 
 if TYPE_CHECKING:

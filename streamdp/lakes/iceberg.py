@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamdp.errors import SourceError
 from streamdp.files import file_at
-from streamdp.lakes.folders import MARK, iceberg_metadata
+from streamdp.lakes import MARK, iceberg_metadata
 from streamdp.types import File
 
 if TYPE_CHECKING:
