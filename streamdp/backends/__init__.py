@@ -9,6 +9,6 @@ contract suite, `tests/contract`, which holds it to the same counts to the last 
 Why there is no relational layer for engines beyond these: ibis, measured on DuckDB by
 `tests.benchmarks.engines`, took 1.7 times as long as native SQL, five times DuckDB's time to
 import, and 280 MB on disk. What it would spare are the dialects, about a hundred lines an engine.
-What it cannot give is the promise that counts are the same, since that hangs on how each engine rounds,
-overflows and casts, and can be held only where the engine runs in the suite.
+What it cannot give is the promise that counts are the same, since that hangs on how each engine
+rounds, overflows and casts, and can be held only where the engine runs in the suite.
 """
