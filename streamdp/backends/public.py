@@ -11,36 +11,6 @@ from streamdp.files import file_format, format_of
 from streamdp.types import Batch, CellCounts, CellQuery, Format
 
 
-def read_public(
-    path: str, format: str, key: str, columns: Sequence[str]
-) -> dict[str, tuple[float, ...]]:
-    """Numbers of each key; NaN where a value is no number, the last row where a key comes twice.
-
-    Raises:
-        SourceError: The table cannot be read, or lacks a column.
-    """
-    import duckdb
-
-    reader = {"parquet": "read_parquet", "csv": "read_csv", "jsonl": "read_ndjson"}[format]
-    names = ", ".join(f"TRY_CAST({quoted(name, chr(34))} AS DOUBLE)" for name in columns)
-    try:
-        with duckdb.connect(config={"autoinstall_known_extensions": "false"}) as connection:
-            rows = connection.execute(
-                f"SELECT CAST({quoted(key, chr(34))} AS VARCHAR), {names} FROM {reader}(?)",
-                [path],
-            ).fetchall()
-    except duckdb.Error:
-        raise SourceError(
-            "this public table cannot be read",
-            where=path,
-            hint=f"is it there, of format {format}, with columns {', '.join((key, *columns))}?",
-        ) from None
-    return {
-        str(name): tuple(math.nan if number is None else float(number) for number in numbers)
-        for name, *numbers in rows
-    }
-
-
 class PublicFiles:
     """Reads public files with the embedded engine."""
 
@@ -59,5 +29,27 @@ class PublicFiles:
     def numbers(
         self, path: str, format: Format | None, key: str, columns: Sequence[str]
     ) -> Mapping[str, tuple[float, ...]]:
-        """Numbers of each key of a table."""
-        return read_public(path, format or file_format(path) or "csv", key, columns)
+        """Numbers of each key; NaN where a value is none, the last row where a key comes twice.
+
+        Raises:
+            SourceError: The table cannot be read, or lacks a column.
+        """
+        import duckdb
+
+        form = format or file_format(path) or "csv"
+        reader = {"parquet": "read_parquet", "csv": "read_csv", "jsonl": "read_ndjson"}[form]
+        numbers = ", ".join(f"TRY_CAST({quoted(name, chr(34))} AS DOUBLE)" for name in columns)
+        select = f"SELECT CAST({quoted(key, chr(34))} AS VARCHAR), {numbers} FROM {reader}(?)"
+        try:
+            with duckdb.connect(config={"autoinstall_known_extensions": "false"}) as connection:
+                rows = connection.execute(select, [path]).fetchall()
+        except duckdb.Error:
+            raise SourceError(
+                "this public table cannot be read",
+                where=path,
+                hint=f"is it there, of format {form}, with columns {', '.join((key, *columns))}?",
+            ) from None
+        return {
+            str(name): tuple(math.nan if number is None else float(number) for number in row)
+            for name, *row in rows
+        }

@@ -35,10 +35,10 @@ class Lake(Protocol):
         """Columns that the files of a table have, or would have."""
         ...
 
-    def placed(
+    def partition_columns(
         self, folder: str, paths: Sequence[str]
     ) -> Mapping[str, tuple[pa.DataType, Mapping[str, str | None]]]:
-        """Columns that the log places: the type, and the text of the value by the file's path."""
+        """Columns that are in the log alone: the type, and the text by the path of a file."""
         ...
 
     def identity(self, folder: str) -> str:

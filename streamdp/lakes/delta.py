@@ -65,7 +65,7 @@ def schema_of(folder: str) -> pa.Schema:
     return pa.schema(_table(folder).schema().to_arrow())
 
 
-def placed(
+def partition_columns(
     folder: str, paths: Sequence[str]
 ) -> Mapping[str, tuple[pa.DataType, Mapping[str, str | None]]]:
     """Columns by which the table is divided, whose values stand in its log and in no file.

@@ -81,7 +81,7 @@ def schema_of(folder: str) -> pa.Schema:
     return found
 
 
-def placed(
+def partition_columns(
     folder: str, paths: Sequence[str]
 ) -> Mapping[str, tuple[pa.DataType, Mapping[str, str | None]]]:
     """None: columns are in the files, and the names of folders spell their values otherwise."""

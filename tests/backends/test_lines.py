@@ -21,8 +21,9 @@ import pytest
 from streamdp.backends.duckdb import lines
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.duckdb.lines import BYTE_ORDER_MARK, LineStream
+from streamdp.backends.limits import Limits
 from streamdp.errors import SourceError
-from streamdp.types import Batch, CellQuery, Grid
+from streamdp.types import Batch, CellQuery, Grid, UnitBound
 
 PIECES = (
     *(b'"', b",", b"\n", b"\r", b"\r\n", b"a", b"bc", b"\xc3\xa9", b"\xff", b"\0", b'""', b'","'),
@@ -195,6 +196,27 @@ def test_a_plain_reader_agrees_with_python(tmp_path: Path) -> None:
     """The reference of these tests cuts lines as Python's own reader does."""
     for text in ('1,"a ""b"" c",2', '"a"b,c', "a,,", 'a"b,"c', '"",x', '"a,b'):
         assert [each.decode() for each in cut(text.encode())] == next(csv.reader(io.StringIO(text)))
+
+
+def test_long_lines_of_json_do_not_add_up(tmp_path: Path) -> None:
+    """Each takes 32 MB while it is read; before a question in conditions they were gathered."""
+    path, deep = tmp_path / "r.jsonl", (lines.LONGEST - 40) // 2
+    path.write_text(f'{{"x": 7, "u": "a", "y": {"[" * deep}{"]" * deep}}}\n' * 12)
+    types, limits = {"x": "number", "u": "text"}, Limits(memory=lines.LINE_MEMORY, threads=1)
+    for bound, where in ((UnitBound("u", 3), None), (None, "u = 'a' AND x < 9")):
+        backend = DuckDBBackend(str(path), "jsonl", limits=limits, types=types)
+        query = CellQuery("x", QUERY.grid, where=where, bound=bound)
+        backend.check(query, BATCH)
+        assert backend.answer(query, BATCH).counts.tolist() == [12 if bound is None else 3]
+        assert backend.notices(BATCH) == []
+
+
+def test_an_engine_with_less_memory_than_lines_may_take_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_text('{"x": 7}\n')
+    limits = Limits(memory=100 * 10**6, threads=2)
+    (notice,) = DuckDBBackend(str(path), "jsonl", limits=limits).notices(BATCH)
+    assert notice.startswith("lines of JSON may take 134 MB in 2 threads, and the engine has ")
 
 
 @pytest.mark.long

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamdp.backends.duckdb.parquet import NO_FOOTER, schema_of
+from streamdp.backends.duckdb.parquet import NO_FOOTER, read_footer
 
 TYPES = {
     **{str(each): each for each in (pa.int8(), pa.uint16(), pa.int32(), pa.uint32(), pa.int64())},
@@ -76,10 +76,10 @@ def of_arrow(path: Path) -> tuple[list[str], dict[str, tuple[Any, ...]]]:
 
 def of_streamdp(path: Path) -> tuple[list[str], dict[str, tuple[Any, ...]]]:
     with path.open("rb") as file:
-        schema = schema_of(file)
+        schema = read_footer(file, str(path))
     leaves = {}
     for name, each in schema.leaves.items():
-        words = each.words.strip("()") if each.logical in ("INT", "TIME", "TIMESTAMP") else ""
+        words = each.described.strip("()") if each.logical in ("INT", "TIME", "TIMESTAMP") else ""
         digits = (each.precision, each.scale)
         leaves[name] = (each.physical, each.logical, words, *digits, each.length)
     return list(schema.names), leaves

@@ -141,6 +141,7 @@ def _own_json(
     connection: duckdb.DuckDBPyConnection,
     files: Sequence[File],
     named: Sequence[str],
+    **_: bool,
 ) -> str:
     """The named columns as text, cut by DuckDB."""
     texts = ", ".join(f"'{name}': 'VARCHAR'" for name in named)

@@ -122,11 +122,11 @@ def test_whole_numbers_are_counted_by_value(
 def test_whole_numbers_that_make_few_groups_are_clipped() -> None:
     """Cuts far apart, numbers with fractions and bounded units keep the comparison of cuts."""
     near, far = Dimension("x", cuts=NEAR), Dimension("x", cuts=(0.0, 2.0**20))
-    clips = scan.Scan.of(TableQuery((near, far), ((0, 1),))).by_value(lambda axis: True).clips
-    assert {axis: (clip.low, clip.high) for axis, clip in clips.items()} == {0: (-4, 8)}
-    assert not scan.Scan.of(TableQuery((near,), ((0,),))).by_value(lambda axis: False).clips
+    ranges = scan.Scan.of(TableQuery((near, far), ((0, 1),))).by_value(lambda axis: True).ranges
+    assert {axis: (each.low, each.high) for axis, each in ranges.items()} == {0: (-4, 8)}
+    assert not scan.Scan.of(TableQuery((near,), ((0,),))).by_value(lambda axis: False).ranges
     bounded = TableQuery((near,), ((0,),), bound=UnitBound("u", 1))
-    assert not scan.Scan.of(bounded).by_value(lambda axis: True).clips
+    assert not scan.Scan.of(bounded).by_value(lambda axis: True).ranges
 
 
 @pytest.mark.parametrize("nulls", ["cell", "other", "drop"])

@@ -19,7 +19,8 @@ import numpy as np
 from streamdp.backends.duckdb.dialect import CAST, ENDS, DuckDBDialect
 from streamdp.backends.duckdb.files import VIEW, Files, columns_named
 from streamdp.backends.duckdb.instance import Instance
-from streamdp.backends.duckdb.parquet import Placed
+from streamdp.backends.duckdb.lines import LINE_MEMORY
+from streamdp.backends.duckdb.parquet import PartitionColumn, memory_of
 from streamdp.backends.limits import NO_LIMITS, Limits
 from streamdp.backends.sql.dialect import quoted
 from streamdp.backends.sql.engine import SqlBackend, expressions, listed
@@ -140,11 +141,11 @@ class DuckDBBackend(SqlBackend):
         if (files, named, unit, inside) != self._read:
             self._known.clear()
         self._read = files, named, unit, inside
-        placed = self._placed(files)
-        return self._files.view(self._connect(), files, named, unit, inside, placed)
+        partitions = self._partitions(files)
+        return self._files.view(self._connect(), files, named, unit, inside, partitions)
 
-    def _placed(self, files: Sequence[File]) -> Mapping[str, Placed] | None:
-        """Columns that a log places; None where folders do."""
+    def _partitions(self, files: Sequence[File]) -> Mapping[str, PartitionColumn] | None:
+        """Partition columns by a table's log; None where folders tell them."""
         return None
 
     def _files_of(self, batch: Batch) -> tuple[File, ...]:
@@ -256,14 +257,26 @@ class DuckDBBackend(SqlBackend):
         return (file.id, *(f"{file.id}#{schema}.{name}" for schema, name in found))
 
     def notices(self, batch: Batch) -> list[str]:
-        """Views of the database that compute, also beneath others."""
+        """Views of the database that compute, and less memory than a line of JSON may take."""
         if self._files is not None:
-            return []
+            return self._short_of_memory() if self.format == "jsonl" else []
         with self.session(), self._redacted(batch, "could not be asked", self.opening_hint):
             made = dict(self._connect().execute(_VIEWS).fetchall())
         table = (self.relation or Relation()).bare(self.dialect())
         names = beneath(f"SELECT * FROM {table}", made, "duckdb")
         return [notice(name) for name in names if computes(made[name], "duckdb")]
+
+    def _short_of_memory(self) -> list[str]:
+        connection = self._connect()
+        ((threads,),) = connection.execute("SELECT current_setting('threads')").fetchall()
+        needed, memory = LINE_MEMORY * int(threads), memory_of(connection)
+        if memory >= needed:
+            return []
+        return [
+            f"lines of JSON may take {needed // 10**6} MB in {threads} threads, and the engine has"
+            f" {memory // 10**6}: with less, one record can burn the charge; give it more"
+            " engine.memory, or fewer engine.threads"
+        ]
 
     def type_hint(self, source: str, field: Field) -> str:
         """Hint to declare the types of text formats."""

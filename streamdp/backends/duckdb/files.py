@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamdp.backends.duckdb.dialect import DuckDBDialect
 from streamdp.backends.duckdb.lines import TextFiles
-from streamdp.backends.duckdb.parquet import Parquet, Placed
+from streamdp.backends.duckdb.parquet import Parquet, PartitionColumn
 from streamdp.backends.sql.dialect import quoted
 from streamdp.backends.sql.relation import one_by_one
 from streamdp.types import File, Format
@@ -60,7 +60,7 @@ class Files:
         named: Sequence[str],
         unit: str | None = None,
         inside: Sequence[str] = (),
-        placed: Mapping[str, Placed] | None = None,
+        partitions: Mapping[str, PartitionColumn] | None = None,
     ) -> str:
         """Make the view of all records in files and return its name.
 
@@ -70,7 +70,7 @@ class Files:
             named: Columns that will be named; the view has no others.
             unit: Column that bounds units.
             inside: Columns that stand in expressions.
-            placed: Columns of Parquet files that a log places; without one, folders do.
+            partitions: Columns of Parquet files that a table's log places; otherwise folders do.
 
         Raises:
             SourceError: A file cannot be handed to the engine, or has other columns than the rest.
@@ -80,11 +80,12 @@ class Files:
             self._made = None
             if self.format == "parquet":
                 paths = tuple(file.path for file in files)
-                read = Parquet(paths, tuple(named), unit, tuple(inside), placed)
+                read = Parquet(paths, tuple(named), unit, tuple(inside), partitions)
                 select, stored = read.select(connection)
                 self._stored = tuple(stored)
             else:
-                select = self._records(connection, files, named)
+                chosen = unit is not None or bool(inside) or len(named) > 1
+                select = self._records(connection, files, named, chosen)
             self._make(connection, select)
             self._made = wanted
         return VIEW
@@ -99,7 +100,11 @@ class Files:
             connection.execute(f"CREATE OR REPLACE TEMP VIEW {VIEW} AS {select}")
 
     def _records(
-        self, connection: duckdb.DuckDBPyConnection, files: Sequence[File], named: Sequence[str]
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        files: Sequence[File],
+        named: Sequence[str],
+        chosen: bool,
     ) -> str:
         if self.format == "arrow":
             from streamdp.backends.duckdb import arrow
@@ -107,7 +112,7 @@ class Files:
             read = [file.path for file in files]
             return f"FROM {arrow.register(connection, read, list(named))}"
         assert self._text is not None  # noqa: S101
-        return self._text.select(connection, files, named)
+        return self._text.select(connection, files, named, chosen=chosen)
 
 
 def columns_named(connection: duckdb.DuckDBPyConnection, expression: str) -> list[str]:

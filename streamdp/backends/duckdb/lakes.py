@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from streamdp.backends.duckdb.arrow import TABLE
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.duckdb.files import Files
-from streamdp.backends.duckdb.parquet import Placed, footer_without_records
+from streamdp.backends.duckdb.parquet import PartitionColumn, footer_without_records
 from streamdp.lakes import Lake, delta
 from streamdp.types import Batch, File, Query
 
@@ -26,7 +26,7 @@ class LakeBackend(DuckDBBackend):
     """
 
     lake: Lake = delta
-    _values: dict[tuple[str, ...], dict[str, Placed]] = field(
+    _values: dict[tuple[str, ...], dict[str, PartitionColumn]] = field(
         default_factory=dict, init=False, repr=False
     )
     _empty: dict[tuple[str, ...], pa.Schema] = field(default_factory=dict, init=False, repr=False)
@@ -82,15 +82,15 @@ class LakeBackend(DuckDBBackend):
             self.lake.require_columns(self.path, files)
             DuckDBBackend.look_further(self, query, batch, columns)
 
-    def _placed(self, files: Sequence[File]) -> Mapping[str, Placed]:
-        """Columns of the table that its log places; found by the check, and kept until let go."""
+    def _partitions(self, files: Sequence[File]) -> Mapping[str, PartitionColumn]:
+        """Partition columns by the table's log; found by the check, and kept until let go."""
         paths = tuple(file.path for file in files)
         if paths not in self._values:
-            placed = self.lake.placed(self.path, paths)
-            kinds = self._kinds_of([kind for kind, _ in placed.values()])
+            partitions = self.lake.partition_columns(self.path, paths)
+            kinds = self._kinds_of([kind for kind, _ in partitions.values()])
             self._values[paths] = {
-                name: Placed(kind, values)
-                for (name, (_, values)), kind in zip(placed.items(), kinds, strict=True)
+                name: PartitionColumn(kind, values)
+                for (name, (_, values)), kind in zip(partitions.items(), kinds, strict=True)
             }
         return self._values[paths]
 

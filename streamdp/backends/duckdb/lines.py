@@ -51,6 +51,9 @@ if TYPE_CHECKING:
 LONGEST = 2**20
 """Bytes of the longest record, without its line end."""
 
+LINE_MEMORY = 2**26
+"""Bytes that the engine may take in each thread to read lines of JSON, whatever is in them."""
+
 BLOCK = 2**19
 """Bytes of a file that are looked at together."""
 
@@ -475,8 +478,16 @@ class TextFiles:
         connection: duckdb.DuckDBPyConnection,
         files: Sequence[File],
         named: Sequence[str],
+        *,
+        chosen: bool = True,
     ) -> str:
         """Register the lines of files with a connection; return SQL of the named columns.
+
+        Args:
+            connection: That has the lines.
+            files: In order.
+            named: Columns.
+            chosen: Whether the question has conditions, by which some records are left out.
 
         Raises:
             SourceError: A file cannot be read to its end, or is not as the others are.
@@ -487,14 +498,18 @@ class TextFiles:
         self.columns = tuple(self.types)
         self._look_at(files)
         connection.register(TABLE, LineStream(tuple(file.path for file in files)))
-        chosen = [name for name in self.columns if name.lower() in asked]
+        names = [name for name in self.columns if name.lower() in asked]
         columns = ", ".join(
-            self._typed(f"found[{place}]", name) for place, name in enumerate(chosen, start=1)
+            self._typed(f"found[{place}]", name) for place, name in enumerate(names, start=1)
         )
-        places = ", ".join(quoted(_place(name), "'") for name in chosen)
+        places = ", ".join(quoted(_place(name), "'") for name in names)
+        found = f"TRY(json_extract_string(field_0, [{places}]::VARCHAR[]))"
+        if chosen:
+            # DuckDB would take conditions below, read each line once more for them, and gather the
+            # lines that are left by the thousand, to read them all at once. None goes below this.
+            found = f"unnest([{found}])"
         return (
-            f"SELECT {columns or '1 AS one'} FROM (SELECT TRY(json_extract_string(field_0,"
-            f" [{places}]::VARCHAR[])) AS found FROM {TABLE}) AS lines"
+            f"SELECT {columns or '1 AS one'} FROM (SELECT {found} AS found FROM {TABLE}) AS lines"
         )
 
     def _csv(

@@ -10,7 +10,7 @@ One record cannot fail the reading, and cannot change how another is read:
   than 38 digits. A column that is not named may be of any type.
 - Files of one source have one type of each named column; whole and floating numbers of different
   widths are one type, and so is a column without values.
-- A folder `column=value` is a text, the same for all records of its files (`Placed`).
+- A folder `column=value` is a text, the same for all records of its files (`PartitionColumn`).
 
 The footer of a file says names and types of its columns. It is read field by field, and no further
 than the schema. Statistics of records stand behind it, and none of them is looked at.
@@ -62,7 +62,7 @@ _UNREAD = ("TIME", "LIST", "MAP", "BSON", "VARIANT", "GEOMETRY", "GEOGRAPHY")
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PartitionColumn:
     """A column that a file does not hold: one value for all records of the file.
 
     Args:
@@ -94,11 +94,17 @@ class Footer:
 
     Args:
         path: Of the file.
-        schema: Its columns.
+        names: All columns, nested ones too.
+        leaves: Those that are not nested, by name.
+        start: Where in the file its footer begins.
+        length: Bytes of the footer.
     """
 
     path: str
-    schema: Schema
+    names: tuple[str, ...]
+    leaves: Mapping[str, ParquetColumn]
+    start: int
+    length: int
 
     def chunks(self) -> tuple[int, list[Chunk]]:
         """Rows of the file, and all columns of all row groups; nested ones have their paths' names.
@@ -108,8 +114,8 @@ class Footer:
         """
         try:
             with open(self.path, "rb") as file:
-                file.seek(self.schema.start)
-                said = struct(file.read(self.schema.length))
+                file.seek(self.start)
+                said = ThriftReader(file.read(self.length)).struct()
             groups = (group for group in said.get(4, []) if group[3])
             return said[3], [_chunk(column, group[3]) for group in groups for column in group[1]]
         except NO_FOOTER:
@@ -122,7 +128,7 @@ class Footer:
             SourceError: Two columns of the file differ in capitals only.
         """
         wanted = {name.lower() for name in names}
-        found = [name for name in self.schema.names if name.lower() in wanted]
+        found = [name for name in self.names if name.lower() in wanted]
         if len({name.lower() for name in found}) < len(found):
             raise SourceError(
                 "two of its columns have one name, or differ in capitals only",
@@ -141,23 +147,23 @@ class Footer:
         Raises:
             SourceError: It is one that is not read.
         """
-        if name not in self.schema.leaves:
+        if name not in self.leaves:
             raise self._unread(name, "is nested")
-        column = self.schema.leaves[name]
+        column = self.leaves[name]
         logical, physical = column.logical, column.physical
         if logical in _UNREAD:
-            raise self._unread(name, f"has type {column.words}")
+            raise self._unread(name, f"has type {column.described}")
         if logical == "DECIMAL" and column.precision > DIGITS:
             raise self._unread(name, f"has {column.precision} digits")
         if logical == "UNKNOWN":
             return "nothing"
         floating = logical == "FLOAT16" or physical in ("FLOAT", "DOUBLE")
         if floating or (logical in ("INT", "NONE") and physical in ("INT32", "INT64")):
-            return f"{logical} {physical} {column.words}" if exact else "number"
+            return f"{logical} {physical} {column.described}" if exact else "number"
         if logical == "DECIMAL":
             return f"decimal({column.precision}, {column.scale})"
         if logical == "TIMESTAMP":
-            return column.words.replace("milli", "micro")
+            return column.described.replace("milli", "micro")
         if logical in _TEXTS:
             return "text"
         return f"{logical} {physical} {column.length}"
@@ -165,8 +171,8 @@ class Footer:
     def needs_arrow(self, names: Iterable[str], unit: str | None) -> bool:
         """Whether DuckDB's own reader is not total for one of the columns."""
         for name in names:
-            column = self.schema.leaves[name]
-            if column.logical == "JSON" or "milliseconds" in column.words:
+            column = self.leaves[name]
+            if column.logical == "JSON" or "milliseconds" in column.described:
                 return True
             if column.logical in _TEXTS and unit is not None and name.lower() == unit.lower():
                 return True
@@ -195,7 +201,7 @@ class Footer:
                     hint="write smaller row groups, or give the engine more memory: of texts an"
                     f" {PART_OF_MEMORY}th of it is read at once, since one may be all of them",
                 )
-            column = self.schema.leaves.get(chunk.name)
+            column = self.leaves.get(chunk.name)
             starts = [each for each in (chunk.dictionary, chunk.data) if each]
             sound = (
                 column is not None
@@ -203,7 +209,7 @@ class Footer:
                 and 0 < chunk.rows == chunk.values
                 and min(starts, default=0) >= len(MARK)
                 and chunk.unpacked >= 0
-                and 0 <= chunk.packed <= self.schema.start - min(starts)
+                and 0 <= chunk.packed <= self.start - min(starts)
             )
             if not sound:
                 raise unopened(self.path)
@@ -245,7 +251,7 @@ def footer_of(path: str) -> Footer:
     """
     try:
         with open(path, "rb") as file:
-            return Footer(path, schema_of(file))
+            return read_footer(file, path)
     except NO_FOOTER:
         raise unopened(path) from None
 
@@ -256,7 +262,7 @@ def footer_without_records(schema: pa.Schema, path: str) -> Footer:
 
     file = BytesIO()
     pq.write_table(schema.empty_table(), file)
-    return Footer(path, schema_of(file))
+    return read_footer(file, path)
 
 
 def unopened(path: str) -> SourceError:
@@ -296,15 +302,14 @@ class Parquet:
         named: Columns that are named; others are not looked at.
         unit: Column that bounds units.
         inside: Columns that stand in expressions.
-        placed: Columns that files do not hold, and what they are in their place; those of folders
-            are found by themselves.
+        partitions: Columns that files do not hold, by a table's log; otherwise folders tell them.
     """
 
     files: tuple[str, ...]
     named: tuple[str, ...]
     unit: str | None = None
     inside: tuple[str, ...] = ()
-    placed: Mapping[str, Placed] | None = None
+    partitions: Mapping[str, PartitionColumn] | None = None
 
     def select(self, connection: duckdb.DuckDBPyConnection) -> tuple[str, list[str]]:
         """SQL of all records, and the names of all columns of the first file.
@@ -315,9 +320,9 @@ class Parquet:
         """
         footers = [footer_of(path) for path in self.files]
         if not self.named:
-            return self._unnamed(), list(footers[0].schema.names)
-        placed = self._placed(footers)
-        apart = {name.lower() for name in placed}
+            return f"FROM {_read_parquet(self.files)}", list(footers[0].names)
+        partitions = self._partitions(footers)
+        apart = {name.lower() for name in partitions}
         wanted = [name for name in self.named if name.lower() not in apart]
         columns = self._columns(footers, wanted)
         native: list[str] = []
@@ -329,19 +334,11 @@ class Parquet:
             (streamed if footer.needs_arrow(names, self.unit) else native).append(footer.path)
         parts = []
         if native:
-            parts.append(self._native(connection, native, columns, placed))
+            parts.append(self._native(connection, native, columns, partitions))
         if streamed:
-            parts += self._streamed(connection, streamed, columns, placed)
-        names = list(dict.fromkeys([*footers[0].schema.names, *placed]))
+            parts += self._streamed(connection, streamed, columns, partitions)
+        names = list(dict.fromkeys([*footers[0].names, *partitions]))
         return " UNION ALL ".join(parts), names
-
-    def _unnamed(self) -> str:
-        """SQL of a question that counts records and reads no column: DuckDB offers all of them."""
-        handed = ", ".join(quoted(handed_over(path), "'") for path in self.files)
-        return (
-            f"FROM read_parquet([{handed}], union_by_name = true, hive_partitioning = false,"
-            " utf8_validation = 'replace')"
-        )
 
     def _columns(self, footers: Sequence[Footer], wanted: Sequence[str]) -> list[str]:
         """Columns that all files hold, spelled as the first one does.
@@ -382,7 +379,7 @@ class Parquet:
     def _is_unit(self, name: str) -> bool:
         return self.unit is not None and name.lower() == self.unit.lower()
 
-    def _placed(self, footers: Sequence[Footer]) -> dict[str, Placed]:
+    def _partitions(self, footers: Sequence[Footer]) -> dict[str, PartitionColumn]:
         """Named columns of the table's log, or of folders.
 
         Raises:
@@ -390,10 +387,10 @@ class Parquet:
                 such a folder.
         """
         wanted = {name.lower() for name in self.named}
-        if self.placed is not None:
-            return {name: each for name, each in self.placed.items() if name.lower() in wanted}
+        if self.partitions is not None:
+            return {name: each for name, each in self.partitions.items() if name.lower() in wanted}
         folders = {footer.path: folder_values(footer.path) for footer in footers}
-        found: dict[str, Placed] = {}
+        found: dict[str, PartitionColumn] = {}
         for name in dict.fromkeys(name for each in folders.values() for name in each):
             if name.lower() not in wanted:
                 continue
@@ -408,7 +405,7 @@ class Parquet:
                     hint="rename the folders or the column, or leave one of them out",
                 )
             values = {path: each[name] for path, each in folders.items()}
-            found[name] = Placed("VARCHAR", values)
+            found[name] = PartitionColumn("VARCHAR", values)
         return found
 
     def _native(
@@ -416,28 +413,24 @@ class Parquet:
         connection: duckdb.DuckDBPyConnection,
         paths: Sequence[str],
         columns: Sequence[str],
-        placed: Mapping[str, Placed],
+        partitions: Mapping[str, PartitionColumn],
     ) -> str:
         """SQL of files that DuckDB reads.
 
         Raises:
             SourceError: A column is in the way of the number of a file.
         """
-        handed = ", ".join(quoted(handed_over(path), "'") for path in paths)
-        read = (
-            f"read_parquet([{handed}], union_by_name = true, hive_partitioning = false,"
-            " utf8_validation = 'replace')"
-        )
+        read = _read_parquet(paths)
         described = connection.execute(f"DESCRIBE SELECT * FROM {read}").fetchall()
         kinds = {name.lower(): kind for name, kind, *_ in described}
         taken = [f"{self._total(name, kinds[name.lower()])} AS {_name(name)}" for name in columns]
-        if placed and "file_index" in kinds:
+        if partitions and "file_index" in kinds:
             raise SourceError(
                 "a column is called file_index, as DuckDB calls the number of a file",
                 where=paths[0],
                 hint="rename it, or leave out what the folders name",
             )
-        taken += _of_place("file_index", paths, placed)
+        taken += _partition_values("file_index", paths, partitions)
         return f"SELECT {', '.join(taken) or '1 AS one'} FROM {read}"
 
     def _total(self, name: str, kind: str) -> str:
@@ -467,7 +460,7 @@ class Parquet:
         connection: duckdb.DuckDBPyConnection,
         paths: Sequence[str],
         columns: Sequence[str],
-        placed: Mapping[str, Placed],
+        partitions: Mapping[str, PartitionColumn],
     ) -> list[str]:
         """SQL of files that Arrow's reader reads, one after another."""
         from streamdp.backends.duckdb import arrow
@@ -475,9 +468,18 @@ class Parquet:
         tables = arrow.register_parquet(connection, paths, columns, self.unit, LONGEST)
         selects = []
         for path, table in zip(paths, tables, strict=True):
-            taken = [_name(name) for name in columns] + _of_place("0", [path], placed)
+            taken = [_name(name) for name in columns] + _partition_values("0", [path], partitions)
             selects.append(f"SELECT {', '.join(taken) or '1 AS one'} FROM {table}")
         return selects
+
+
+def _read_parquet(paths: Sequence[str]) -> str:
+    """SQL of all columns of files that DuckDB reads; without a named one it counts records."""
+    handed = ", ".join(quoted(handed_over(path), "'") for path in paths)
+    return (
+        f"read_parquet([{handed}], union_by_name = true, hive_partitioning = false,"
+        " utf8_validation = 'replace')"
+    )
 
 
 def handed_over(path: str) -> str:
@@ -501,10 +503,12 @@ def handed_over(path: str) -> str:
     return glob.escape(path)
 
 
-def _of_place(number: str, paths: Sequence[str], placed: Mapping[str, Placed]) -> list[str]:
+def _partition_values(
+    number: str, paths: Sequence[str], partitions: Mapping[str, PartitionColumn]
+) -> list[str]:
     """SQL of columns that hang on the number of a file."""
     found = []
-    for name, each in placed.items():
+    for name, each in partitions.items():
         values = (each.values[path] for path in paths)
         texts = ", ".join("NULL" if text is None else quoted(text, "'") for text in values)
         value = f"list_extract(CAST([{texts}] AS VARCHAR[]), CAST({number} AS BIGINT) + 1)"
@@ -586,7 +590,8 @@ class ParquetColumn:
         physical: How its values are stored.
         length: Bytes of each value where all have as many by their type; otherwise zero.
         logical: What they mean: the name of a type, `NONE` where nothing is said.
-        words: The same with all that is said of it.
+        described: The same with all that is said of it.
+        wide: Whether a whole number or a time of day has 64 bits.
         precision: Digits of a decimal; otherwise zero.
         scale: Those behind its point.
     """
@@ -594,9 +599,10 @@ class ParquetColumn:
     physical: str
     length: int
     logical: str = "NONE"
-    words: str = "None"
+    described: str = "None"
     precision: int = 0
     scale: int = 0
+    wide: bool = False
 
     @property
     def sound(self) -> bool:
@@ -611,8 +617,7 @@ class ParquetColumn:
         if logical in _LENGTHS:
             return self.length == _LENGTHS[logical]
         if logical in ("INT", "TIME"):
-            large = "bitWidth=64" in self.words or "cro" in self.words or "nano" in self.words
-            return physical == ("INT64" if large else "INT32")
+            return physical == ("INT64" if self.wide else "INT32")
         wanted = {"DATE": "INT32", "TIMESTAMP": "INT64"}.get(logical, physical)
         return physical == wanted and logical not in ("MAP", "LIST")
 
@@ -625,25 +630,8 @@ class ParquetColumn:
         return most.get(self.physical, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Schema:
-    """Columns of a file.
-
-    Args:
-        names: All columns, nested ones too.
-        leaves: Those that are not nested, by name.
-        start: Where in the file its footer begins.
-        length: Bytes of the footer.
-    """
-
-    names: tuple[str, ...]
-    leaves: Mapping[str, ParquetColumn]
-    start: int
-    length: int
-
-
-def schema_of(file: BinaryIO) -> Schema:
-    """The schema of an open file.
+def read_footer(file: BinaryIO, path: str) -> Footer:
+    """The footer of an open file.
 
     Raises:
         ValueError: It has none; the other errors of `NO_FOOTER` say the same.
@@ -655,9 +643,9 @@ def schema_of(file: BinaryIO) -> Schema:
     if not last.endswith(MARK) or start < len(MARK):
         raise ValueError("the file does not end in a footer")
     file.seek(start)
-    for number, elements in fields(file.read(length)):
+    for number, elements in ThriftReader(file.read(length)).fields():
         if number == 2:
-            return Schema(*_columns(elements[0], iter(elements[1:])), start, length)
+            return Footer(path, *_columns(elements[0], iter(elements[1:])), start, length)
     raise ValueError("the footer has no schema")
 
 
@@ -703,24 +691,24 @@ def _inside(element: Mapping[int, Any], elements: Iterator[Mapping[int, Any]]) -
 def _column(element: Mapping[int, Any]) -> ParquetColumn:
     physical = PHYSICAL[element[1]]
     length = element[2] if physical == "FIXED_LEN_BYTE_ARRAY" else 0
-    column = ParquetColumn(physical, length, *_meaning(element))
+    column = _meaning(physical, length, *_said(element))
     if not column.sound:
         raise ValueError("a type does not go with how its values are stored")
     return column
 
 
-def _meaning(element: Mapping[int, Any]) -> tuple[str, str, int, int]:
-    """Name of a type, all that is said of it, and precision and scale of a decimal."""
-    logical, *more = _said(element)
+def _meaning(physical: str, length: int, logical: str, *said: Any) -> ParquetColumn:
+    """A column of a type, of which the footer may say more than its name."""
     if logical == "DECIMAL":
-        return logical, "Decimal", more[0], more[1]
+        return ParquetColumn(physical, length, logical, "Decimal", *said)
+    name, wide = logical.title(), False
     if logical in ("TIME", "TIMESTAMP"):
-        words = f"isAdjustedToUTC={str(more[0]).lower()}, timeUnit={more[1]}"
-        return logical, f"{logical.title()}({words})", 0, 0
+        name += f"(isAdjustedToUTC={str(said[0]).lower()}, timeUnit={said[1]})"
+        wide = said[1] != "milliseconds"
     if logical == "INT":
-        words = f"bitWidth={more[0]}, isSigned={str(more[1]).lower()}"
-        return logical, f"Int({words})", 0, 0
-    return logical, logical.title(), 0, 0
+        name += f"(bitWidth={said[0]}, isSigned={str(said[1]).lower()})"
+        wide = said[0] == 64
+    return ParquetColumn(physical, length, logical, name, wide=wide)
 
 
 def _said(element: Mapping[int, Any]) -> tuple[Any, ...]:
@@ -744,38 +732,25 @@ _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 1, 2, 3, 7,
 _WHOLE = (4, 5, 6)
 
 
-def struct(data: bytes) -> dict[int, Any]:
-    """Fields of the structure that some bytes begin with, by their numbers.
+class ThriftReader:
+    """Reads structures in Thrift's compact protocol from bytes.
 
-    Raises:
-        ValueError: They are none.
-        LookupError: They end too early.
+    Each method raises ValueError where the bytes are none, LookupError where they end too early.
 
-    >>> struct(bytes([0x15, 0x02, 0x18, 0x01, 0x61, 0x00]))
+    >>> ThriftReader(bytes([0x15, 0x02, 0x18, 0x01, 0x61, 0x00])).struct()
     {1: 1, 2: b'a'}
     """
-    return _ThriftReader(data).struct()
 
-
-def fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """Numbers and values of the fields of a structure, each read when it is asked for.
-
-    Raises:
-        ValueError: The bytes are none.
-        LookupError: They end too early.
-    """
-    return _ThriftReader(data).fields()
-
-
-class _ThriftReader:
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._at = 0
 
     def struct(self) -> dict[int, Any]:
+        """Fields of a structure by their numbers."""
         return dict(self.fields())
 
     def fields(self) -> Iterator[tuple[int, Any]]:
+        """Numbers and values of the fields of a structure, each read when it is asked for."""
         number = 0
         while header := self._byte():
             step, kind = header >> 4, header & 15

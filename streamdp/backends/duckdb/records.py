@@ -28,7 +28,7 @@ _TAKEN = "give a DuckDB relation, a data frame, an Arrow table, or arrays of num
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class Records:
+class MemoryRecords:
     """Columns that can be read again for each scan. Private: the repr shows nothing.
 
     Args:
@@ -40,14 +40,14 @@ class Records:
     read: Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
 
     def __repr__(self) -> str:
-        return "Records(<private>)"
+        return "MemoryRecords(<private>)"
 
 
 @dataclass(slots=True, repr=False)
 class RecordsBackend(DuckDBBackend):
     """Answers questions about records in memory."""
 
-    records: Records = field(kw_only=True)
+    records: MemoryRecords = field(kw_only=True)
 
     opening_hint = _TAKEN
     reading_hint = "can the data still be read, and is there enough memory?"
@@ -72,7 +72,7 @@ class RecordsBackend(DuckDBBackend):
         return ""
 
 
-def records_of(data: Any, name: str) -> Records:
+def records_of(data: Any, name: str) -> MemoryRecords:
     """Records of whatever holds them.
 
     Args:
@@ -90,10 +90,10 @@ def records_of(data: Any, name: str) -> Records:
     table = _table(data, name)
     if not table.schema.names:
         raise SourceError("the data have no columns", hint=_TAKEN)
-    return Records(table.schema, lambda names: iter(table.select(list(names)).to_batches()))
+    return MemoryRecords(table.schema, lambda names: iter(table.select(list(names)).to_batches()))
 
 
-def _of_relation(relation: duckdb.DuckDBPyRelation) -> Records:
+def _of_relation(relation: duckdb.DuckDBPyRelation) -> MemoryRecords:
     import duckdb
 
     def read(names: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -104,7 +104,7 @@ def _of_relation(relation: duckdb.DuckDBPyRelation) -> Records:
         schema = relation.limit(0).to_arrow_table().schema
     except duckdb.Error:
         raise SourceError("this relation cannot be read", hint=_TAKEN) from None
-    return Records(schema, read)
+    return MemoryRecords(schema, read)
 
 
 def _table(data: Any, name: str) -> pa.Table:

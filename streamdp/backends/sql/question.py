@@ -312,9 +312,9 @@ def _placed(
     stages: list[list[str]] = []
     for i, axis in enumerate(scan.dimensions):
         value = dialect.name(axis.name) if axis.sql is None else dialect.tried(axis.sql)
-        if i in scan.clips:
+        if i in scan.ranges:
             wanted.append(f"{value} AS x{i}")
-            columns.append(f"{scan.clips[i].sql(f'x{i}', dialect.whole)} AS d{i}")
+            columns.append(f"{scan.ranges[i].sql(f'x{i}', dialect.whole)} AS d{i}")
         elif axis.clock is not None:
             kind = kinds[f"d{i}"]
             wanted.append(f"{dialect.number(value, kind)} AS x{i}")

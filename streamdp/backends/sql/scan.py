@@ -44,7 +44,7 @@ FARTHEST = 2**31
 
 
 @dataclass(frozen=True, slots=True)
-class Clip:
+class ValueRange:
     """Public ends of a whole number, which is counted by its value and put in a cell afterwards.
 
     A cell among many cuts takes some ten comparisons a record. A whole number x needs two where the
@@ -60,7 +60,7 @@ class Clip:
     high: int
 
     @classmethod
-    def of(cls, axis: Dimension) -> Clip | None:
+    def of(cls, axis: Dimension) -> ValueRange | None:
         """Ends that leave every whole number in its cell; None without cuts, or with far ones."""
         cuts = axis.cuts or ()
         if not cuts or max(map(abs, cuts)) > FARTHEST:
@@ -89,10 +89,6 @@ class Clip:
         return np.append(np.searchsorted(np.array(axis.cuts), values, side="right"), null)
 
 
-Clips = Mapping[int, Clip]
-"""Axes that are counted by value."""
-
-
 ScanQuery = TableQuery | SumQuery | UnitQuery | CompoundQuery
 
 FEW_ROWS = 2**18
@@ -110,13 +106,13 @@ class Scan:
         parts: The questions, whose dimensions and terms stand one after another.
         groups: How many public groups there are.
         bounded: Whether a unit's records are chosen in the order of their cells.
-        clips: Axes that are counted by value.
+        ranges: Axes that are counted by value.
     """
 
     parts: tuple[TableQuery | SumQuery | UnitQuery, ...]
     groups: int
     bounded: bool = False
-    clips: Clips = field(default_factory=dict)
+    ranges: Mapping[int, ValueRange] = field(default_factory=dict)
 
     @classmethod
     def of(cls, query: ScanQuery) -> Scan:
@@ -130,14 +126,14 @@ class Scan:
         Args:
             is_whole: Whether a dimension's values are whole numbers.
         """
-        found: dict[int, Clip] = {}
+        found: dict[int, ValueRange] = {}
         for axis, dimension in enumerate(self.dimensions):
-            clip = None if self.bounded or not is_whole(axis) else Clip.of(dimension)
-            if clip is not None:
-                tried = replace(self, clips={**found, axis: clip})
+            within = None if self.bounded or not is_whole(axis) else ValueRange.of(dimension)
+            if within is not None:
+                tried = replace(self, ranges={**found, axis: within})
                 if tried.codes(tuple(range(len(self.dimensions)))) <= FEW_ROWS:
-                    found[axis] = clip
-        return replace(self, clips=found)
+                    found[axis] = within
+        return replace(self, ranges=found)
 
     @property
     def dimensions(self) -> tuple[Dimension, ...]:
@@ -162,8 +158,8 @@ class Scan:
 
     def digits(self, axis: int) -> int:
         """Cells of a dimension, and one more for values that have none; or clipped values."""
-        clip = self.clips.get(axis)
-        return self.dimensions[axis].size + 1 if clip is None else clip.digits
+        within = self.ranges.get(axis)
+        return self.dimensions[axis].size + 1 if within is None else within.digits
 
     def marginals(self) -> tuple[tuple[int, ...], ...]:
         """Marginals of records that are asked for, as axes; sums are asked for beside no axis."""
@@ -251,8 +247,8 @@ class Scan:
         cells: dict[int, IntArray] = {}
         for axis in reversed(axes):
             codes, cells[axis] = np.divmod(codes, self.digits(axis))
-            if axis in self.clips:
-                cells[axis] = self.clips[axis].cells(self.dimensions[axis])[cells[axis]]
+            if axis in self.ranges:
+                cells[axis] = self.ranges[axis].cells(self.dimensions[axis])[cells[axis]]
         return codes, cells
 
     def _sums(self, rows: IntArray, number: int) -> list[list[int]]:

@@ -25,6 +25,7 @@ def _own_reader(
     connection: duckdb.DuckDBPyConnection,
     files: Sequence[File],
     named: Sequence[str],
+    **_: bool,
 ) -> str:
     """All columns as text, cut by DuckDB, which reads stretches of 64 MiB beside each other."""
     header = header_of(files[0].path)
