@@ -10,18 +10,11 @@ from typing import Any
 
 from streamdp.backends.limits import AFTER_THE_CHARGE, CAUSES, Cause, Limits, ended_after
 from streamdp.backends.sql.dialect import SqlDialect
-from streamdp.backends.sql.question import (
-    counts_of,
-    key_counts,
-    key_question,
-    question,
-    scan_of,
-    scan_sql,
-)
+from streamdp.backends.sql.question import KeyQuestion, question_of
 from streamdp.backends.sql.relation import Relation, one_by_one
-from streamdp.backends.sql.scan import CONDITION_HINT, Field, answers, fields_of, require_kinds
+from streamdp.backends.sql.scan import CONDITION_HINT, Field, fields_of, require_kinds
 from streamdp.errors import MissingColumnError, SourceError
-from streamdp.types import RECORD, Batch, CellQuery, IntArray, KeyQuery, Query, Statistic
+from streamdp.types import RECORD, Batch, IntArray, Query, Statistic
 
 _EPOCH = date(1970, 1, 1).toordinal()
 
@@ -120,7 +113,12 @@ class SqlBackend(ABC):
             table = self.table(query, batch)
             kinds = self._described(query, table)
             read, within = self.read(query, table, self._within(batch, kinds))
-            found = self._asked(query, kinds, read, within)
+            asked = question_of(self.dialect(), query, kinds, read, within)
+            found: tuple[Statistic, ...]
+            if isinstance(asked, KeyQuestion):
+                found = asked.answers(self.fetched(asked.sql()))
+            else:
+                found = asked.answers(self.run(asked.sql()))
         return found if query.by else found[0]
 
     def columns_of(self, query: Query, batch: Batch) -> dict[str, str]:
@@ -153,19 +151,6 @@ class SqlBackend(ABC):
     def whole_table(self, query: Query, batch: Batch) -> str:
         """SQL behind FROM, of a table with all columns."""
         return self.table(query, batch)
-
-    def _asked(
-        self, query: Query, kinds: Mapping[str, str], table: str, within: str
-    ) -> tuple[Statistic, ...]:
-        if isinstance(query, CellQuery):
-            return counts_of(query, self.run(question(self.dialect(), query, kinds, table, within)))
-        if isinstance(query, KeyQuery):
-            asked = key_question(self.dialect(), query, kinds, table, within)
-            return (key_counts(self.fetched(asked)),)
-        scan = scan_of(self.dialect(), query, kinds)
-        return answers(
-            query, scan, self.run(scan_sql(self.dialect(), query, scan, kinds, table, within))
-        )
 
     @abstractmethod
     def dialect(self) -> SqlDialect:

@@ -275,11 +275,6 @@ def _alone(records: IntArray, part: UnitQuery) -> IntArray:
     return counts
 
 
-def answers(query: ScanQuery, scan: Scan, rows: IntArray) -> tuple[Statistic, ...]:
-    """Rows of a scan as one answer a group."""
-    return tuple(answer_of(query, each) for each in scan.answers(rows))
-
-
 def answer_of(query: ScanQuery, answer: CompoundAnswer) -> Statistic:
     """The answer of a question that has one part, or of all its parts."""
     return answer if isinstance(query, CompoundQuery) else answer.parts[0]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamdp.backends.duckdb.dialect import DuckDBDialect
-from streamdp.backends.sql.question import scan_of, scan_sql
+from streamdp.backends.sql.question import ScanQuestion
 from streamdp.kinds.rules.rules import RuleGrid, Threshold
 from streamdp.kinds.rules.section import conditions, grid_of, names_of
 from streamdp.types import TableCounts
@@ -67,12 +67,11 @@ def test_unsigned_columns_meet_rules() -> None:
     connection.execute("CREATE TABLE t AS SELECT * FROM (VALUES (0), (3), (200)) AS v(x)")
     for operator_, kind in itertools.product(("<=", ">"), ("UTINYINT", "UINTEGER", "DOUBLE")):
         threshold = Threshold("x", operator_, "t", (Fraction(0), Fraction(3)))  # type: ignore[arg-type]
-        query, words = RuleGrid((threshold,)).query(), DuckDBDialect()
+        query, dialect = RuleGrid((threshold,)).query(), DuckDBDialect()
         table = f"(SELECT CAST(x AS {kind}) AS x FROM t) AS typed"
-        scan = scan_of(words, query, {"d0": kind})
-        sql = scan_sql(words, query, scan, {"d0": kind}, table, "true")
-        rows = np.array(connection.execute(sql).fetchall(), dtype=np.int64)
-        ((answer,),) = (each.parts for each in scan.answers(rows))
+        asked = ScanQuestion(dialect, query, {"d0": kind}, table, "true")
+        rows = np.array(connection.execute(asked.sql()).fetchall(), dtype=np.int64)
+        (answer,) = asked.answers(rows)
         assert isinstance(answer, TableCounts)
         matching = RuleGrid((threshold,)).over_matching(answer.marginals[0]).tolist()
         assert matching == ([1, 2] if operator_ == "<=" else [2, 1])
