@@ -29,6 +29,11 @@ MOST_GROWTH = 0.7
 """The most that one release changes the logarithm of a distance in a tail: twice as far."""
 
 
+LEAST_ODDS, MOST_POWER = 0.3, 50.0
+"""Logarithm of the odds between the outer tenth and the end of the measured part from which on it
+shows a power, and the largest logarithm of what a tail is longer by."""
+
+
 @dataclass(frozen=True, slots=True)
 class LocationScale:
     """Location and scale of a distribution.
@@ -144,6 +149,37 @@ class Distribution:
             far = here + step * (there - here).clip(-MOST_GROWTH, MOST_GROWTH)
             cells[tail] = end + side * half_width * np.expm1(far)
         return Distribution(*_thinned(np.maximum.accumulate(cells), levels))
+
+    def with_tails_drawn_in(self, measured: float, step: float) -> Distribution:
+        """Draw tails a fraction of the way to what their measured part says, where it says less.
+
+        A tail goes on as the measured part does: its distance from the median is a power of the
+        odds, or that of a logistic law if this is longer. Distances beyond the outer tenths are
+        compared by their logarithms, as in `towards`; shorter tails stay.
+
+        Args:
+            measured: Share of the records of the least tail that is measured, above 0.
+            step: From 0 to 1, 1 for what the measured part says.
+        """
+        share, cells = min(measured, TENTH), self.cells.copy()
+        tenth_odds, first_odds = (math.log(1.0 / each - 1.0) for each in (TENTH, share))
+        for side in (-1.0, 1.0):
+            above = self.levels if side > 0.0 else 1.0 - self.levels
+            ends = np.array([1.0 - TENTH, 1.0 - share])
+            tenth, first = side * (self.quantile(ends if side > 0.0 else 1.0 - ends) - self.centre)
+            unit, tail = max(float(tenth), 0.5), above > 1.0 - share
+            start, beyond = max(float(first), unit), np.maximum(1.0 - above[tail], OUTSIDE)
+            more = np.log(1.0 / beyond - 1.0) - first_odds
+            found = start + unit / tenth_odds * more
+            if first_odds - tenth_odds > LEAST_ODDS:
+                power = math.log(start / unit) / (first_odds - tenth_odds)
+                found = np.maximum(found, start * np.exp(np.minimum(power * more, MOST_POWER)))
+            here = _lengths(side * (cells[tail] - self.centre) - tenth, unit)
+            far = here + step * np.minimum(_lengths(found - tenth, unit) - here, 0.0)
+            cells[tail] = self.centre + side * (tenth + unit * np.expm1(far))
+        cells = np.maximum.accumulate(cells)
+        keep = np.append(np.diff(cells) > 0.0, True)
+        return Distribution(cells[keep], self.levels[keep])
 
     @cached_property
     def _rising(self) -> FloatArray:

@@ -146,3 +146,39 @@ def test_it_survives_json(each: Distribution) -> None:
     again = Distribution.from_json(json.loads(json.dumps(each.to_json())))
     assert np.array_equal(again.cells, each.cells)
     assert np.array_equal(again.levels, each.levels)
+
+
+def test_a_tail_is_drawn_in_to_what_its_measured_part_says() -> None:
+    """A logistic law stays, of a tail ten times as long half goes, and a shorter one stays."""
+    plain = normal()
+    inner = plain.quantile(SHARES[1:-1])
+    assert plain.with_tails_drawn_in(0.05, 1.0).quantile(SHARES[1:-1]) == pytest.approx(inner)
+    far = plain.levels > 0.98
+    end = plain.quantile(np.array([0.98]))[0]
+    cells = np.where(far, end + 10.0 * (plain.cells - end), plain.cells)
+    longer = Distribution(cells, plain.levels)
+    outer = np.array([0.985, 0.99, 0.995])
+    assert (longer.quantile(outer) > 1.5 * plain.quantile(outer)).all()
+    drawn_in = longer.with_tails_drawn_in(0.05, 1.0)
+    assert (drawn_in.quantile(outer) > plain.quantile(outer)).all()
+    assert (drawn_in.quantile(outer)[1:] < 0.55 * longer.quantile(outer)[1:]).all()
+    assert (longer.with_tails_drawn_in(0.05, 0.1).quantile(outer) < longer.quantile(outer)).all()
+    assert drawn_in.quantile(SHARES[1:96]) == pytest.approx(plain.quantile(SHARES[1:96]))
+    shorter = Distribution(
+        np.where(far, end + 0.1 * (plain.cells - end), plain.cells), plain.levels
+    )
+    assert shorter.with_tails_drawn_in(0.05, 1.0).quantile(outer) == pytest.approx(
+        shorter.quantile(outer)
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(distributions(), st.floats(1e-6, 3.0), st.floats(0.0, 1.0))
+def test_no_tail_becomes_longer(each: Distribution, measured: float, step: float) -> None:
+    """Places stay in order, and no quantile moves outwards."""
+    found = each.with_tails_drawn_in(measured, step)
+    assert (np.diff(found.cells) > 0.0).all()
+    assert (np.diff(found.levels) >= 0.0).all()
+    before, after = (one.quantile(SHARES) - each.centre for one in (each, found))
+    room = 1e-6 * (1.0 + np.abs(each.cells).max())
+    assert (np.abs(after) <= np.abs(before) + room).all()

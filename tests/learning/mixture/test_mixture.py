@@ -11,6 +11,7 @@ import pytest
 
 from streamdp.learning.baselines import Fixed
 from streamdp.learning.learner import CountedPlan, Observation
+from streamdp.learning.mixture import averages
 from streamdp.learning.mixture.memory import Memory
 from streamdp.priors.shapes import Cauchy
 from streamdp.simulation.comparison import chance
@@ -220,3 +221,19 @@ def test_a_batch_of_few_records_is_a_small_sample() -> None:
     own = truth(made, few)
     assert ((ends[0] <= own) & (own <= ends[1])).mean() > 0.75
     assert errors(made, nextday, usual[12]).mean() < 0.04
+
+
+def test_a_tail_that_nothing_measures_does_not_run_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of records that end in a pile the .99 quantile stays near it; by itself it goes far out."""
+    targets = (Fraction(9, 10), Fraction(19, 20), Fraction(99, 100))
+    made = kind(targets, rows=100, guess=(0.0, 3.0))
+    random = np.random.default_rng(11)
+    batches = [batch(random.gamma(2.0, 1.0, 100).clip(0.0, 3.0)) for _ in range(60)]
+
+    def ninth_in_ten() -> float:
+        rows = [row for seed in range(6) for row in run(made, batches, seed=seed)[0][-20:]]
+        return float(np.quantile([float(row[-1]["value"] or 0) for row in rows], 0.9))
+
+    assert ninth_in_ten() < 9.0
+    monkeypatch.setattr(averages, "PULL", 0.0)
+    assert ninth_in_ten() > 15.0
