@@ -1,10 +1,11 @@
 """How often intervals hold over a random family of streams.
 
-`python -m tests.benchmarks.calibration_family [--json] [--quick] [--held-back]`. Rows are those of
-`calibration`, with what a stream is made of. A number is a stream: it decides the law of its
-records, how it moves, rows, epsilon, quantiles, grid, and how wrong the guess is. Streams from
-`FIRST` on are for development; those of `--held-back` are run when a change is finished, and
-nothing is tuned on them.
+`python -m tests.benchmarks.calibration_family [--json] [--quick] [--held-back] [--first N]
+[--streams N]`. Rows are those of `calibration`, with what a stream is made of. A number is a
+stream: it decides the law of its records, how it moves, rows, epsilon, quantiles, grid, and how
+wrong the guess is. Streams from `FIRST` on are for development; those of `--held-back` are run when
+a change is finished, and nothing is tuned on them. `--first` and `--streams` choose others: a set
+that nobody has run says most.
 """
 
 from __future__ import annotations
@@ -155,17 +156,20 @@ def releases(quantiles: str) -> int:
     return {1: 40, 3: 24}.get(len(TARGETS[quantiles]), 14)
 
 
-def rows(quick: bool, *, held_back: bool) -> Iterator[Row]:
+def rows(quick: bool, first: int, streams: int) -> Iterator[Row]:
     """Every stream of a set."""
-    first = HELD_BACK if held_back else FIRST
-    for number in range(first, first + (FEW if quick else STREAMS)):
+    for number in range(first, first + (FEW if quick else streams)):
         each, quantiles, information, who = stream(number)
         yield from cell(each, quantiles, information, who, releases(quantiles))
 
 
 if __name__ == "__main__":
     asked = argparse.ArgumentParser(add_help=False)
-    asked.add_argument("--held-back", action="store_true", help="streams that nothing is tuned on")
+    whose = asked.add_mutually_exclusive_group()
+    whose.add_argument("--held-back", action="store_true", help="streams that nothing is tuned on")
+    whose.add_argument("--first", type=int, default=FIRST, help="number of the first stream")
+    asked.add_argument("--streams", type=int, default=STREAMS, help="how many")
     known, _ = asked.parse_known_args()
     title = "Intervals over a random family of streams: how often they hold, and how wide they are"
-    main(title, partial(rows, held_back=known.held_back), parser=asked)
+    first = HELD_BACK if known.held_back else known.first
+    main(title, partial(rows, first=first, streams=known.streams), parser=asked)

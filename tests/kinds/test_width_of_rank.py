@@ -35,11 +35,27 @@ def test_one_value_leaves_the_guess_and_many_tell_the_width() -> None:
 
 
 def test_a_jump_and_a_drift_are_not_taken_for_noise() -> None:
-    """A shift by a thousand deviations, and one of two deviations a batch."""
+    """A shift by a thousand deviations, and drifts of one, forty and four thousand a batch."""
     still = released(1.0)
-    jumped, drifting = still + 30.0 * (np.arange(40) > 20), still + 0.02 * np.arange(40)
-    for values in (jumped, drifting):
+    jumped = still + 30.0 * (np.arange(40) > 20)
+    drifting = [still + slope * np.arange(40) for slope in (0.02, 1.0, 100.0)]
+    for values in (jumped, *drifting):
         assert median(values) == pytest.approx(median(still), rel=0.5)
+
+
+def test_a_walk_that_moves_far_more_than_noise_leaves_the_guess() -> None:
+    """By fifty deviations a batch: were that noise, a rank would be fifty times as wide."""
+    walk = np.cumsum(np.random.default_rng(3).normal(size=40))
+    assert median(released(1.0) + walk) < 4.0
+
+
+def test_values_that_differ_as_much_as_their_prior_leave_the_guess() -> None:
+    """Draws are spread no wider than the prior: a rank may be as wide as before, or wider."""
+    values = released(1.0).tolist()
+    noise = NOISE * np.random.default_rng(1).normal(size=400)
+    about = 0.5, ROWS, 1e-9, np.array([0.5, 2.0]), noise, values
+    most = [float(widths(*about, prior).at(np.array([0.95]))[0]) for prior in (0.02, 100.0)]
+    assert most[0] > 3.0 * most[1]
 
 
 def test_a_value_between_piles_may_belong_to_either_and_one_at_a_pile_does() -> None:

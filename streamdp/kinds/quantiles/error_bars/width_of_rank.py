@@ -2,17 +2,20 @@
 
 Where one quantile is released, nothing tells how thin a batch is there but the guess, and how far
 releases differ. The noise of a release is known in ranks; a rank is w wide in values. So released
-values are those of a level that moves by small steps and seldom jumps anywhere, seen with noise w
-times a known law:
+values are those of a level that moves by steps of an unknown size and seldom jumps anywhere, seen
+with noise w times a known law:
 
-    y_t = m_t + w·(s_t + e_t),    m_t = m_{t-1} + w·step·noise, or anywhere with probability `JUMP`,
+    y_t = m_t + v·(s_t + e_t),    m_t = m_{t-1} + d + w·step·noise, or anywhere, seldom.
 
-s_t what a sample of so many records is off by, e_t the noise. For each w and step of a grid a
-Gaussian filter, whose noise is a mixture of normal laws, gives the likelihood of all values. Their
-posterior follows by Bayes' rule. From releases and public facts alone: free.
+d is 0, or the median slope of all pairs of values; s_t what a sample of so many records is off by,
+e_t the noise, and v = w / √(1 + w²·Var e/B²): where noise reaches the end of a batch, draws are
+spread no wider than their prior, of variance B², so values that differ as much as the prior does
+not tell how wide a rank is. For each w, d and step of a grid a Gaussian filter, whose noise is a
+mixture of normal laws, gives the likelihood of all values. Their posterior follows by Bayes' rule.
+From releases and public facts alone: free.
 
 References:
-    Alspach & Sorenson 1972 (filters by mixtures of normal laws).
+    Alspach & Sorenson 1972 (filters by mixtures of normal laws); Sen 1968 (the median slope).
 """
 
 from __future__ import annotations
@@ -32,8 +35,12 @@ WRONG, FALL = np.log((0.4, 10.0)), 6.0
 """Logarithms of a width over a guessed one between which all are as likely at first, and how fast
 the logarithm of their likelihood falls beyond."""
 
-STEPS, STEP_WEIGHTS = np.array([0.0, 1.0]), np.array([0.8, 0.2])
-"""Steps of the level, in deviations of the noise, and their weights."""
+STEPS = np.array([0.0, 1.0, 8.0, 64.0, 512.0])
+"""Steps of the level, in deviations of the noise: a stream that moves far more than its noise says
+nothing of the noise but that it is less."""
+
+STEP_WEIGHTS = np.array([0.7, 0.2, 0.04, 0.03, 0.03])
+"""Weights of `STEPS` before any release: most streams stay."""
 
 JUMP = 0.02
 """Probability of a level anywhere, at any distance as likely, in its logarithm."""
@@ -72,6 +79,7 @@ def widths(
     guesses: FloatArray,
     noise: FloatArray,
     values: Sequence[float],
+    prior_deviation: float = math.inf,
 ) -> Widths:
     """The posterior of the width of a rank after some releases.
 
@@ -82,6 +90,7 @@ def widths(
         guesses: Widths in batches as the configuration believes, with tails of all sorts.
         noise: Samples of what quantiles are off from values, for a unit of width.
         values: Released one after the other; at least one.
+        prior_deviation: B of the prior that values were drawn from, where it may pull them.
     """
     guessed = float(np.exp(np.log(guesses).mean()))
     width = np.repeat(guessed * TIMES, len(STEPS))
@@ -90,14 +99,20 @@ def widths(
     belief = np.log(np.exp(-FALL * beyond).mean(axis=1))
     logs = np.repeat(belief, len(STEPS)) + np.tile(np.log(STEP_WEIGHTS), len(TIMES))
     means, variances, weights, deviation = _parts(noise)
+    width /= np.sqrt(1.0 + (width * deviation / prior_deviation) ** 2)
     of_noise = variances * width[:, None] ** 2 + cell**2 / 12.0
     of_noise += target * (1.0 - target) / rows * width[:, None] ** 2
     step = (np.tile(STEPS, len(TIMES)) * width * deviation) ** 2
     near = (width * deviation) ** 2
     kinds = np.log(np.outer((1.0 - JUMP, JUMP), weights))[:, None, :]
-    level = np.full(len(width), float(values[0]))
+    drifts = np.array([0.0, _slope(np.array(values))])
+    width, near, step = (np.tile(each, 2) for each in (width, near, step))
+    of_noise, logs = np.tile(of_noise, (2, 1)), np.tile(logs, 2)
+    drift = np.repeat(drifts, len(width) // 2)
+    level = np.full(len(width), float(values[0])) - drift
     open_ = np.full(len(width), ANYWHERE**2 * near.max())
     for value in values:
+        level = level + drift
         off = value - level
         moved = np.stack((open_ + step, open_ + step + near + off**2))[:, :, None]
         away = off[:, None] + means * width[:, None]
@@ -113,8 +128,15 @@ def widths(
         shift = (each * there).sum(axis=(0, 2))
         second = (each * (moved * (1.0 - gain) + there**2)).sum(axis=(0, 2))
         level, open_ = level + shift, np.maximum(second - shift**2, 0.0)
-    likely = np.exp(logs - logs.max()).reshape(len(TIMES), len(STEPS)).sum(axis=1)
+    likely = np.exp(logs - logs.max()).reshape(2, len(TIMES), len(STEPS)).sum(axis=(0, 2))
     return Widths(guessed * TIMES, likely / likely.sum())
+
+
+def _slope(values: FloatArray) -> float:
+    """Return the median slope of all pairs of values, 0 of a single value."""
+    first, second = np.triu_indices(len(values), 1)
+    slopes = (values[second] - values[first]) / (second - first)
+    return float(np.median(slopes)) if len(slopes) else 0.0
 
 
 def _parts(noise: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, float]:
