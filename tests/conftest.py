@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 QUICK = (
     *("types/", "config/", "priors/", "log/", "privacy/accounting/", "privacy/noise/"),
@@ -22,8 +23,13 @@ widest enumeration."""
 HERE = Path(__file__).parent
 
 
+settings.register_profile("short", max_examples=40)
+settings.register_profile("long", max_examples=400)
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Look for quick tests where they are: all others take as long to find as these to run."""
+    """Try few examples but in the long profile, and look for quick tests where they are."""
+    settings.load_profile("long" if config.option.markexpr == "long" else "short")
     whole = config.args_source == pytest.Config.ArgsSource.TESTPATHS
     if whole and config.option.markexpr == "quick":
         config.args[:] = [str(HERE / each) for each in QUICK]

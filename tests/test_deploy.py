@@ -286,7 +286,10 @@ STAY = DEPLOY / "container" / "stay.sh"
 
 
 def stay(folder: Path, does: str) -> subprocess.Popen[str]:
-    """The entrypoint of containers around a `streamdp` that does something."""
+    """The entrypoint of containers around a `streamdp` that does something.
+
+    A shell traps no signal that whoever runs the tests ignores, as `nohup` does.
+    """
     shell = shutil.which("dash") or "sh"
     fake = folder / "streamdp"
     fake.write_text(f"#!/bin/sh\necho started $*\n{does}\n")
@@ -300,6 +303,7 @@ def stay(folder: Path, does: str) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509
     )
 
 

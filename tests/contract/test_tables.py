@@ -178,7 +178,7 @@ GROUPS = (("true", "b"), ("false", "a"), ("true", "none"))
 
 
 @pytest.mark.parametrize("few", [2**18, 0], ids=["one grouping", "grouping sets"])
-@pytest.mark.parametrize("rows", [None, 1, 3])
+@pytest.mark.parametrize("rows", [None, pytest.param(1, marks=pytest.mark.long), 3])
 def test_a_compound_question(
     engine: Engine, few: int, rows: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,7 +237,7 @@ COLUMNS = ("at", '"day"')
 ZONES = ("Europe/Berlin", "Australia/Lord_Howe")
 
 
-@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize("zone", [ZONES[0], pytest.param(ZONES[1], marks=pytest.mark.long)])
 def test_parts_of_times_follow_clocks(engine: Engine, zone: str) -> None:
     """Hours, weekdays and months are those of a zone, around its changes and far from them."""
     if isinstance(engine, Memory):
@@ -275,13 +275,23 @@ def test_parts_of_times_follow_clocks(engine: Engine, zone: str) -> None:
     assert found[5] == [*np.bincount([at.month - 1 for at in days], minlength=12), len(each) - 3]
 
 
+SHORT = ((None, 2**18), (2, 0))
+"""Bounds of a unit, and rows from which on grouping sets are asked, in the short profile."""
+
+
 def _first_or_last(zone: str, at: datetime) -> timezone:
     first, moves = offsets(zone)
     return timezone(timedelta(seconds=first if at.year < 1900 else moves[-1][1]))
 
 
-@pytest.mark.parametrize("rows", [None, 1, 2, 3])
-@pytest.mark.parametrize("few", [2**18, 0], ids=["one grouping", "grouping sets"])
+@pytest.mark.parametrize(
+    ("rows", "few"),
+    [
+        pytest.param(rows, few, marks=[] if (rows, few) in SHORT else pytest.mark.long)
+        for rows in (None, 1, 2, 3)
+        for few in (2**18, 0)
+    ],
+)
 def test_units_are_counted_by_themselves(
     engine: Engine, rows: int | None, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -108,7 +108,7 @@ CASES = (
     Case("1/8 1/4 3/8 1/2 5/8 3/4 7/8", 3, 2, "tight"),
     Case("1/4 1/2 3/4", 4, 3, "tight", restriction="edge"),
     Case("1/3 2/3", 4, 5, "tight", branching=3),
-    Case("1/4 1/2 3/4", 4, 5, "tight", branching=4),
+    Case("1/4 1/2 3/4", 4, 4, "tight", branching=4),
     Case("1/2", 4, 5, "tight", branching=2, node="joint"),
     Case("1/3 2/3", 4, 4, "tight", branching=3, node="joint"),
     Case("1/4 1/2 3/4", 4, 4, "tight", branching=4, node="joint"),
@@ -124,6 +124,7 @@ CASES = (
 )
 
 LONG = (
+    Case("1/4 1/2 3/4", 4, 5, "tight", branching=4),
     Case("1/2", 5, 7, "tight"),
     Case("1/4 1/2 3/4", 5, 5, "tight"),
     Case("1/5 2/5 3/5 4/5", 4, 5, "loose"),
