@@ -280,15 +280,15 @@ def _inwards(
         records = float(levels[node.level].sharpness(node.quantiles)) * rows
         above[last] |= last in node.targets and records * (1.0 - targets[last]) < HELD
         below[0] |= 0 in node.targets and records * targets[0] < HELD
-    for j, (low, high) in enumerate(zip(below, above, strict=True)):
-        if high:
-            surely = ~above & ((ranks <= targets[j]).mean(axis=0) >= _EDGES[1])
-            middle = () if surely.any() else _middle(tree, prior, j, believed)[:1]
-            found[0, j] = max((*released[surely], *middle))
-        if low:
-            surely = ~below & ((ranks >= targets[j]).mean(axis=0) >= _EDGES[1])
-            middle = () if surely.any() else _middle(tree, prior, j, believed)[1:]
-            found[1, j] = min((*released[surely], *middle))
+    for j in np.flatnonzero(below | above).tolist():
+        surely_below = ~above & ((ranks <= targets[j]).mean(axis=0) >= _EDGES[1])
+        surely_above = ~below & ((ranks >= targets[j]).mean(axis=0) >= _EDGES[1])
+        inwards = above[j] and not surely_below.any(), below[j] and not surely_above.any()
+        middle = _middle(tree, prior, j, believed) if any(inwards) else (np.inf, -np.inf)
+        if above[j]:
+            found[0, j] = middle[0] if inwards[0] else released[surely_below].max()
+        if below[j]:
+            found[1, j] = middle[1] if inwards[1] else released[surely_above].min()
     return found
 
 

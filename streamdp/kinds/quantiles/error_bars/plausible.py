@@ -43,7 +43,7 @@ OPINIONS = 3.0
 SCALE_SPREAD = 1.1
 """Standard deviation of ln of a batch's spread over the configured scale."""
 
-FIRST, LATER, ROUNDS = 300, 250, 5
+FIRST, LATER, ROUNDS = 300, 250, 3
 """Batches tried at first anywhere and about fits, in each later round, and the number of those."""
 
 _FAINT = -700.0
