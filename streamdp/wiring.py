@@ -12,7 +12,7 @@ from streamdp.answers.closed import RollupTerms
 from streamdp.backends.public import PublicFiles
 from streamdp.config.model import Configuration
 from streamdp.engine.attempts import Task
-from streamdp.engine.gate import Gate
+from streamdp.engine.gate import GateRunner
 from streamdp.engine.job import EngineContext, Job
 from streamdp.engine.protocols import Connected
 from streamdp.engine.runner import Runner
@@ -177,10 +177,10 @@ def _gate(
     configuration: Configuration,
     jobs: Mapping[str, Job],
     engines: Callable[[str], Backend],
-) -> Gate:
+) -> GateRunner:
     scope = configuration.source_of(section)
     asked = gate_kind(name, configuration)
-    return Gate(
+    return GateRunner(
         name=name,
         scope=scope,
         source=configuration.sources[scope].source(scope),

@@ -21,7 +21,7 @@ from streamdp.store.ledger.chain import spent_of
 from streamdp.store.ledger.ledger import caps_of, declaration_of
 from streamdp.store.measurements import select_measurements
 from streamdp.store.outbox import attempts_in
-from streamdp.store.problems import Problem, paused_jobs, problems
+from streamdp.store.problems import BatchProblem, paused_jobs, problems
 from streamdp.store.pulse import Pulse
 from streamdp.store.reading import watch
 from streamdp.store.reading.browse import newest_releases
@@ -178,7 +178,7 @@ def _span(seconds: int) -> str:
 def _unreadable(configuration: Configuration, database: Database) -> Iterator[Alert]:
     """Batches and sources that cannot be read; a server that keeps out all jobs is told once."""
     tasks = configuration.tasks()
-    of_servers: dict[str, Problem] = {}
+    of_servers: dict[str, BatchProblem] = {}
     for problem in problems(database):
         if problem.code in OF_THE_SERVER and not problem.batch and problem.about in tasks:
             source = configuration.source_of_task(problem.about)

@@ -33,7 +33,7 @@ from streamdp.errors import (
 )
 from streamdp.log.setup import counts
 from streamdp.sections.schedules import next_times
-from streamdp.store.problems import Problem, problems
+from streamdp.store.problems import BatchProblem, problems
 from streamdp.store.pulse import LATE_AFTER, MOST, Asking, Pulse, PulseFile
 from streamdp.types import Clock, Entropy, Log
 
@@ -387,7 +387,7 @@ def told_as_failing(
     configuration: Configuration,
     late: Iterable[str],
     asking: Iterable[Asking],
-    problems: Iterable[Problem],
+    problems: Iterable[BatchProblem],
 ) -> set[str]:
     """Late jobs that wait behind failures of their source, which are told anyway.
 

@@ -17,7 +17,7 @@ from streamdp.disk import make_folder, write_whole
 from streamdp.errors import StreamdpError
 from streamdp.reports.releases.digest import digest
 from streamdp.reports.releases.periods import day_of, period_of
-from streamdp.store.reading.browse import Stretch, newest_moment
+from streamdp.store.reading.browse import WindowRange, newest_moment
 from streamdp.types import Log
 
 DAY = 86_400
@@ -44,13 +44,13 @@ def write_due(
             failures[name] = reason
 
 
-def _missing(database: Database, section: ReportSection, now: int, zone: str) -> list[Stretch]:
+def _missing(database: Database, section: ReportSection, now: int, zone: str) -> list[WindowRange]:
     """Periods with releases that are over and have no report, the oldest first.
 
     Reports are written in this order, so all before the newest that is there are there.
     """
-    found: list[Stretch] = []
-    stretch = Stretch()
+    found: list[WindowRange] = []
+    stretch = WindowRange()
     while (newest := newest_moment(database, section.job, stretch)) is not None:
         period = period_of(newest, section.period, zone)
         if all(file.exists() for file in _files(section, period, zone)):
@@ -58,11 +58,11 @@ def _missing(database: Database, section: ReportSection, now: int, zone: str) ->
         is_over = bool(stretch.until) or now >= (period.until or now) + DAY
         if is_over:
             found.append(period)
-        stretch = Stretch(None, period.since)
+        stretch = WindowRange(None, period.since)
     return found[::-1]
 
 
-def _files(section: ReportSection, period: Stretch, zone: str) -> list[Path]:
+def _files(section: ReportSection, period: WindowRange, zone: str) -> list[Path]:
     name = f"{section.job}-{day_of(period.since or 0, zone)}"
     return [section.path / f"{name}.{form}" for form in section.form]
 
@@ -71,7 +71,7 @@ def _write(
     configuration: Configuration,
     database: Database,
     section: ReportSection,
-    of: Stretch,
+    of: WindowRange,
     now: int,
     zone: str,
 ) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from streamdp.engine.draw import Ready
-from streamdp.engine.gate import Gate, Gatekeeper, must_ask, unasked
+from streamdp.engine.gate import Gatekeeper, GateRunner, must_ask, unasked
 from streamdp.engine.job import EngineContext, Job
 from streamdp.engine.release import prepare, release_batch
 from streamdp.errors import (
@@ -18,7 +18,7 @@ from streamdp.errors import (
 )
 from streamdp.types import Batch
 
-Task = Job | Gate
+Task = Job | GateRunner
 """A job without a gate, or a gate with the jobs that it lets release."""
 
 
@@ -72,7 +72,7 @@ class Attempts:
             return True
         return self._spend(job, batch, outcomes, release)
 
-    def put_to_gate(self, gate: Gate, batch: Batch, outcomes: Outcomes) -> bool:
+    def put_to_gate(self, gate: GateRunner, batch: Batch, outcomes: Outcomes) -> bool:
         """Ask a gate and release what it lets through; False at the end of the budget."""
         store = self.around.store
         jobs = unasked(gate, store)
@@ -93,7 +93,7 @@ class Attempts:
         )
 
     def _ask(
-        self, gate: Gate, batch: Batch, outcomes: Outcomes, say: Callable[[bool | None], None]
+        self, gate: GateRunner, batch: Batch, outcomes: Outcomes, say: Callable[[bool | None], None]
     ) -> bool:
         """Ask a gate about one batch, or pass it over; False at the end of the budget."""
         keeper, store = self._keeper, self.around.store

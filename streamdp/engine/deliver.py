@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from streamdp.engine.protocols import GivesUp, Store
+from streamdp.engine.protocols import EngineStore, GivesUp
 from streamdp.errors import RefusedError, SinkError, StreamdpError
 from streamdp.types import Delivery, Failure, Log, Release, Sink
 
 
 def deliver(
-    store: Store, sinks: Mapping[str, Sink], now: int, log: Log, most: int | None = None
+    store: EngineStore, sinks: Mapping[str, Sink], now: int, log: Log, most: int | None = None
 ) -> tuple[int, list[StreamdpError]]:
     """Try deliveries that are due; a sink that fails holds up its own later ones alone.
 

@@ -46,7 +46,7 @@ from functools import partial
 
 from streamdp.engine.ingest import bind_files, bind_tables, require_unaltered
 from streamdp.engine.job import EngineContext, Job
-from streamdp.engine.protocols import Store
+from streamdp.engine.protocols import EngineStore
 from streamdp.engine.release import new_release_id, redact_errors
 from streamdp.text import iso
 from streamdp.types import (
@@ -182,7 +182,7 @@ def _notice(job: str, kind: str, batch: Batch, slot: int, row: Row, entropy: Ent
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class GateRunner:
     """A configured gate, as the engine runs it.
 
     Args:
@@ -223,14 +223,14 @@ class Gatekeeper:
 
     around: EngineContext
     _series: SlotSeries | None = field(default=None, init=False)
-    _untold: list[tuple[Gate, Batch, bool]] = field(default_factory=list, init=False)
+    _untold: list[tuple[GateRunner, Batch, bool]] = field(default_factory=list, init=False)
     _notices: list[str] = field(default_factory=list, init=False)
 
-    def waits(self, gate: Gate) -> bool:
+    def waits(self, gate: GateRunner) -> bool:
         """Whether a person must re-arm a gate before it is asked again."""
         return self.around.store.gates.waits(gate.name)
 
-    def prepare(self, gate: Gate, batch: Batch) -> None:
+    def prepare(self, gate: GateRunner, batch: Batch) -> None:
         """Look whether a batch can be read; spends nothing, reads no records.
 
         Raises:
@@ -244,7 +244,7 @@ class Gatekeeper:
             gate.backend.check(gate.kind.query(batch), batch)
             bind_tables(gate, gate.backend, batch, store, now)
 
-    def ask(self, gate: Gate, batch: Batch, standing: tuple[Release, ...]) -> bool | None:
+    def ask(self, gate: GateRunner, batch: Batch, standing: tuple[Release, ...]) -> bool | None:
         """Ask a gate about one prepared batch, once; a no may be told by `settle` alone.
 
         Args:
@@ -292,7 +292,7 @@ class Gatekeeper:
             self._tell(gate, batch, accepted)
         return True
 
-    def _armed(self, gate: Gate) -> GateRun | None:
+    def _armed(self, gate: GateRunner) -> GateRun | None:
         """The open run, or a new one that is charged now; None if a person must want it."""
         around = self.around
         run = around.store.gates.open_run(gate.name)
@@ -312,7 +312,7 @@ class Gatekeeper:
         around.log("gate.armed", gate=gate.name, epsilon_nano=charge.epsilon_nano)
         return armed
 
-    def _read(self, gate: Gate, batch: Batch, run: Run) -> Statistic:
+    def _read(self, gate: GateRunner, batch: Batch, run: Run) -> Statistic:
         """The counts of a batch; an error that is known to come before the draw leaves it out."""
         try:
             with redact_errors(self.around.entropy):
@@ -324,7 +324,7 @@ class Gatekeeper:
 
     def _answer(
         self,
-        gate: Gate,
+        gate: GateRunner,
         run: GateRun,
         number: int,
         statistic: Statistic,
@@ -348,7 +348,7 @@ class Gatekeeper:
 
     def _word(
         self,
-        gate: Gate,
+        gate: GateRunner,
         batch: Batch,
         standing: tuple[Release, ...],
         series: SlotSeries,
@@ -371,14 +371,14 @@ class Gatekeeper:
             waits=gate.manual and bool(accepted),
         )
 
-    def _tell(self, gate: Gate, batch: Batch, accepted: bool) -> None:
+    def _tell(self, gate: GateRunner, batch: Batch, accepted: bool) -> None:
         about = {"gate": gate.name, "batch": batch.key}
         self.around.log("gate.asked", **about, answer="yes" if accepted else "no")
         if accepted:
             self.around.log("gate.accepted", **about)
 
 
-def _why_over(gate: Gate, run: GateRun) -> str | None:
+def _why_over(gate: GateRunner, run: GateRun) -> str | None:
     """Why an open run cannot go on, if it cannot."""
     if run.asked is not None:
         return "lost"
@@ -387,7 +387,7 @@ def _why_over(gate: Gate, run: GateRun) -> str | None:
     return "exhausted" if run.answered >= gate.horizon else None
 
 
-def due_of_gate(gate: Gate, store: Store, batches: Iterable[Batch]) -> list[Batch]:
+def due_of_gate(gate: GateRunner, store: EngineStore, batches: Iterable[Batch]) -> list[Batch]:
     """Batches that have arrived without an answer, and accepted ones that a job has to release.
 
     The first batch that the first job releases, it releases unasked.
@@ -404,11 +404,11 @@ def due_of_gate(gate: Gate, store: Store, batches: Iterable[Batch]) -> list[Batc
     return [batch for batch in batches if waits(batch.key)]
 
 
-def unasked(gate: Gate, store: Store) -> tuple[Job, ...]:
+def unasked(gate: GateRunner, store: EngineStore) -> tuple[Job, ...]:
     """Jobs without any release; their first one needs no answer of the gate."""
     return tuple(job for job in gate.jobs if store.last_release(job.name) is None)
 
 
-def must_ask(gate: Gate, store: Store) -> bool:
+def must_ask(gate: GateRunner, store: EngineStore) -> bool:
     """Whether the gate must be asked: its first job has a release, or it has no jobs."""
     return not gate.jobs or store.last_release(gate.jobs[0].name) is not None

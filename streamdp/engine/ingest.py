@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
 from streamdp.engine.job import Job
-from streamdp.engine.protocols import HasContent, HasSource, Store, Window
+from streamdp.engine.protocols import EngineStore, HasContent, HasSource, Window
 from streamdp.errors import AlteredBatchError, ConfigurationError, SourceError, StreamdpError
 from streamdp.types import Batch, Belongs, Log, Source, due_together
 
@@ -36,7 +36,7 @@ AT_FIRST = 100
 """New files that are written down before the first of them are released."""
 
 
-def ingest(job: HasSource, store: Store, now: int, log: Log) -> Arrived:
+def ingest(job: HasSource, store: EngineStore, now: int, log: Log) -> Arrived:
     """Write down the batches of a job's source that are new; a known key is left alone.
 
     Of many new files the first are written down, and at each later look as many as are known: a
@@ -75,7 +75,7 @@ def ingest(job: HasSource, store: Store, now: int, log: Log) -> Arrived:
 
 
 def _examined(
-    job: HasSource, batches: Sequence[Batch], known: Set[str], store: Store, now: int
+    job: HasSource, batches: Sequence[Batch], known: Set[str], store: EngineStore, now: int
 ) -> tuple[list[tuple[Batch, bytes | None]], dict[str, StreamdpError], bool]:
     """New batches with their digests, errors of those that are refused by key, whether more are."""
     most = max(AT_FIRST, len(known))
@@ -105,7 +105,9 @@ def _is_bound(job: HasSource, batch: Batch, bound: Mapping[str, Belongs]) -> boo
     return all(bound.get(file.id) == own for file in batch.files)
 
 
-def _bind_file(job: HasSource, batch: Batch, store: Store, now: int, present: set[str]) -> None:
+def _bind_file(
+    job: HasSource, batch: Batch, store: EngineStore, now: int, present: set[str]
+) -> None:
     """Bind a file to its batch; one that was renamed before anything was charged goes along."""
     try:
         bind_files(job, batch, store, now)
@@ -118,7 +120,9 @@ def _bind_file(job: HasSource, batch: Batch, store: Store, now: int, present: se
         bind_files(job, batch, store, now)
 
 
-def _require_as_sealed(job: HasSource, batch: Batch, store: Store, kept: bytes | None) -> None:
+def _require_as_sealed(
+    job: HasSource, batch: Batch, store: EngineStore, kept: bytes | None
+) -> None:
     """Look whether files of a known batch have changed; they are read again only if it seems so.
 
     Raises:
@@ -133,7 +137,7 @@ def _require_as_sealed(job: HasSource, batch: Batch, store: Store, kept: bytes |
         raise _altered(batch)
 
 
-def _state(batch: Batch, store: Store) -> bytes:
+def _state(batch: Batch, store: EngineStore) -> bytes:
     """Sizes and times of change, under the store's key: a size tells how many records there are."""
     return store.keyed_digest("\n".join(file.state for file in batch.files).encode())
 
@@ -144,13 +148,13 @@ def _event(error: StreamdpError) -> str:
     return "batch.altered" if isinstance(error, AlteredBatchError) else "batch.unreadable"
 
 
-def due(job: Job, store: Store, batches: Iterable[Batch]) -> list[Batch]:
+def due(job: Job, store: EngineStore, batches: Iterable[Batch]) -> list[Batch]:
     """Batches that the job has not released, of those that have arrived, in order; or windows."""
     released = store.released_batches(job.name, job.source.name)
     return due_together(tuple(batches), released, job.window)
 
 
-def require_unaltered(job: HasSource, batch: Batch, store: Store) -> None:
+def require_unaltered(job: HasSource, batch: Batch, store: EngineStore) -> None:
     """Refuse a batch that is not what was written down under its key.
 
     Raises:
@@ -194,7 +198,7 @@ def _require_one_cut(source: Source, known: Mapping[str, Window], batches: Itera
         )
 
 
-def _digest(job: HasSource, batch: Batch, store: Store) -> bytes | None:
+def _digest(job: HasSource, batch: Batch, store: EngineStore) -> bytes | None:
     if isinstance(job.source, HasContent):
         return store.keyed_digest(job.source.content_digest(batch))
     return None
@@ -224,7 +228,7 @@ class SameFileError(SourceError):
     code = "same-file"
 
 
-def bind_files(task: HasSource, batch: Batch, store: Store, now: int) -> None:
+def bind_files(task: HasSource, batch: Batch, store: EngineStore, now: int) -> None:
     """Bind the files of a batch to the budget of its source, and to the batch if it is a file.
 
     Raises:
@@ -234,7 +238,9 @@ def bind_files(task: HasSource, batch: Batch, store: Store, now: int) -> None:
     _bind(task, batch, tuple(file.id for file in batch.files), store, now)
 
 
-def bind_tables(task: HasSource, backend: object, batch: Batch, store: Store, now: int) -> None:
+def bind_tables(
+    task: HasSource, backend: object, batch: Batch, store: EngineStore, now: int
+) -> None:
     """Bind what a backend reads besides files, before anything is spent.
 
     Raises:
@@ -252,7 +258,7 @@ def _require_seen(
     batch: Batch,
     origins: tuple[str, ...],
     beside: tuple[str, ...],
-    store: Store,
+    store: EngineStore,
     now: int,
 ) -> None:
     """Refuse a table that came into its file after the budget of another began: a rename does that.
@@ -283,7 +289,9 @@ def _require_seen(
         )
 
 
-def _bind(task: HasSource, batch: Batch, origins: tuple[str, ...], store: Store, now: int) -> None:
+def _bind(
+    task: HasSource, batch: Batch, origins: tuple[str, ...], store: EngineStore, now: int
+) -> None:
     key = "" if batch.path is None else batch.key
     foreign = store.bind_origins(task.scope, key, origins, now)
     for origin, owner in foreign.items():

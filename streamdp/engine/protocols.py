@@ -79,7 +79,7 @@ class GateMemory(Protocol):
         ...
 
 
-class Store(Protocol):
+class EngineStore(Protocol):
     """Memory with transactions; `store.sqlite.SqliteStore` says what each method promises."""
 
     def require_time(self, now: int) -> None:

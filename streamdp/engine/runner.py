@@ -12,7 +12,7 @@ from typing import TypeGuard, assert_never
 
 from streamdp.engine.attempts import Attempts, Outcomes, Task
 from streamdp.engine.deliver import deliver
-from streamdp.engine.gate import Gate, due_of_gate
+from streamdp.engine.gate import GateRunner, due_of_gate
 from streamdp.engine.ingest import Arrived, due, ingest
 from streamdp.engine.job import EngineContext, Job
 from streamdp.engine.protocols import HoldsRecords, Skips
@@ -187,7 +187,7 @@ class Runner:
         match task:
             case Job():
                 return due(task, store, found.batches), found.more
-            case Gate():
+            case GateRunner():
                 return due_of_gate(task, store, found.batches), found.more
             case _:
                 assert_never(task)

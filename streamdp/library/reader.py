@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Chart:
+class NotebookChart:
     """One chart or several, which a notebook shows.
 
     Args:
@@ -55,7 +55,7 @@ class Chart:
         Path(path).write_text(self.svgs[0], encoding="utf-8")
 
 
-def drawn(job: str, releases: Sequence[Release]) -> Chart:
+def drawn(job: str, releases: Sequence[Release]) -> NotebookChart:
     """Charts of releases over time: their series with intervals, and those the kind brings.
 
     Raises:
@@ -69,7 +69,7 @@ def drawn(job: str, releases: Sequence[Release]) -> Chart:
     svgs = tuple(alone(svg) for svg in found if svg)
     if not svgs:
         raise StreamdpError(f"{job} has released nothing that can be drawn")
-    return Chart(job, svgs)
+    return NotebookChart(job, svgs)
 
 
 _OF_JOBS: dict[str, Kind] = {
@@ -152,7 +152,7 @@ class StoreReader:
         with self._moment() as database:
             return table_of_releases(select(database, job, step, last))
 
-    def plot(self, job: str, last: int | None = None) -> Chart:
+    def plot(self, job: str, last: int | None = None) -> NotebookChart:
         """Charts of a job's releases over time, which a notebook shows and `save` writes.
 
         Args:

@@ -31,7 +31,7 @@ MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class JobPast:
     """What a name has released.
 
     Args:
@@ -157,7 +157,7 @@ def price_name(measure: str) -> str:
     return "ρ" if measure == "rho" else "ε"
 
 
-def _left_behind(configuration: Configuration, database: Database) -> dict[str, Past]:
+def _left_behind(configuration: Configuration, database: Database) -> dict[str, JobPast]:
     """Names that have released something and are no job any more, nor one that a job had."""
     from streamdp.store.archive import released_by_all
     from streamdp.store.ledger.renames import names_of
@@ -167,7 +167,7 @@ def _left_behind(configuration: Configuration, database: Database) -> dict[str, 
     for job, source, batch in released_by_all(database):
         if job not in known:
             found.setdefault((job, source), set()).add(batch)
-    return {job: Past(source, frozenset(keys)) for (job, source), keys in found.items()}
+    return {job: JobPast(source, frozenset(keys)) for (job, source), keys in found.items()}
 
 
 def require_files(configuration: Configuration, database: Database, names: Iterable[str]) -> None:

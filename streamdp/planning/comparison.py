@@ -26,7 +26,7 @@ from streamdp.kinds.grouped import rows_of
 from streamdp.kinds.registry import spec_of
 from streamdp.kinds.study import Stream, Study
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
-from streamdp.simulation.comparison import Comparison
+from streamdp.simulation.comparison import TrialSetting
 from streamdp.simulation.table import refuse_production, require_no_production_table, table_stream
 from streamdp.sources.windows import Windows
 from streamdp.text import require_name
@@ -130,7 +130,7 @@ class Scene:
     length: int | None = None
 
 
-def comparison(configuration: Configuration, section: ReleaseSection, scene: Scene) -> Comparison:
+def comparison(configuration: Configuration, section: ReleaseSection, scene: Scene) -> TrialSetting:
     """Comparison of a release, in the unit of a stream.
 
     Of a release by groups it is one group: each has a learner of its own. One that another job
@@ -146,12 +146,12 @@ def comparison(configuration: Configuration, section: ReleaseSection, scene: Sce
         made = partial(_synthetic, study, section, scene)
         rows = section.expected_rows or 1
         variants = Variants(study, section, privacy.neighbours, privacy.unit.rows, rows)
-        return Comparison(study, made, variants.kind)
+        return TrialSetting(study, made, variants.kind)
     section, stream = _table(configuration, section, study, scene)
     total = sum(map(study.rows, stream.counts))
     rows = max(1, round(total / len(stream.counts)))
     variants = Variants(study, section, privacy.neighbours, privacy.unit.rows, rows)
-    return Comparison(study, partial(_same, stream), variants.kind)
+    return TrialSetting(study, partial(_same, stream), variants.kind)
 
 
 def on_stream(section: ReleaseSection, study: Study, stream: str) -> ReleaseSection:

@@ -121,7 +121,7 @@ def unanswered(
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedBatch:
     """A batch that a cap would refuse to a job or a gate."""
 
     task: str
@@ -179,7 +179,7 @@ def refusals(
     waiting: Mapping[str, Sequence[Batch]],
     opened: Mapping[str, int],
     now: int,
-) -> Iterator[Refused]:
+) -> Iterator[RefusedBatch]:
     """Charge the copy for all that waits, and tell what is refused.
 
     What is due goes first, in the turns that a round gives each task; then each window as it ends.
@@ -207,7 +207,7 @@ def refusals(
         else:
             error = try_release(copy, task, batch, charge, now)
         if error is not None:
-            refused = Refused(task, batch, error)
+            refused = RefusedBatch(task, batch, error)
             ended |= {task} if refused.is_the_end else set()
             yield refused
 

@@ -75,7 +75,7 @@ def errors_of(steps: Iterator[ReplayedRelease]) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class TrialSetting:
     """Setting that trials share; crosses to other processes, so its functions have names.
 
     Args:
@@ -114,7 +114,7 @@ def chance(seed: int) -> PublicEntropy:
 
 
 def run(
-    comparison: Comparison,
+    comparison: TrialSetting,
     trials: Sequence[Trial],
     progress: Progress = lambda done, total: None,
     processes: int | None = None,
@@ -191,10 +191,10 @@ def _means(errors: Sequence[FloatArray]) -> tuple[float, float]:
     )
 
 
-_shared: list[Comparison] = []
+_shared: list[TrialSetting] = []
 
 
-def _begin(comparison: Comparison) -> None:
+def _begin(comparison: TrialSetting) -> None:
     """Begin a new process: an interrupt is the parent's to answer."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _shared[:] = [comparison]

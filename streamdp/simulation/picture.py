@@ -16,7 +16,7 @@ import numpy as np
 
 from streamdp.errors import ConfigurationError
 from streamdp.kinds.study import Trace
-from streamdp.simulation.comparison import Comparison, Trial, chance, replay
+from streamdp.simulation.comparison import Trial, TrialSetting, chance, replay
 from streamdp.types import FloatArray
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def require_matplotlib() -> None:
 def draw(
     path: Path,
     title: str,
-    comparison: Comparison,
+    comparison: TrialSetting,
     errors: Mapping[Trial, FloatArray],
     symbol: str = "ε",
 ) -> None:
@@ -111,7 +111,7 @@ def _fill(
             panels.weights(column[2], when, inside.weights, inside.weight_names)
 
 
-def _inside(comparison: Comparison, variant: str, price: Fraction) -> Trace | None:
+def _inside(comparison: TrialSetting, variant: str, price: Fraction) -> Trace | None:
     """One replay from inside."""
     stream = comparison.stream(0)
     kind = comparison.kind(variant, price, stream)

@@ -54,7 +54,7 @@ _REFUSED = {
 
 
 @dataclass(frozen=True, slots=True)
-class TableQuery:
+class SplitQuery:
     """A query taken apart.
 
     Args:
@@ -84,7 +84,7 @@ class TableQuery:
 
 
 @lru_cache(maxsize=64)
-def table_query(text: str, dialect: Dialect = "duckdb") -> TableQuery:
+def table_query(text: str, dialect: Dialect = "duckdb") -> SplitQuery:
     r"""Take a query apart.
 
     Args:
@@ -111,7 +111,7 @@ def table_query(text: str, dialect: Dialect = "duckdb") -> TableQuery:
     _require_names([column.name for column in columns])
     where = select.args.get("where")
     named = dict.fromkeys(column.name for column in select.find_all(exp.Column))
-    return TableQuery(
+    return SplitQuery(
         _table(select.args.get("from_")),
         columns,
         None if where is None else checked(where.this.copy(), dialect, RECORD),

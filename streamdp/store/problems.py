@@ -18,7 +18,7 @@ _COLUMNS = "about, batch, code, reason, since"
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class BatchProblem:
     """Why a batch is not released, or what happened to it afterwards.
 
     Args:
@@ -41,9 +41,9 @@ class Problem:
         return self.code, self.reason
 
 
-def of(about: str, batch: str, error: StreamdpError, now: int) -> Problem:
+def of(about: str, batch: str, error: StreamdpError, now: int) -> BatchProblem:
     """The problem of an error, in its words: our errors quote no records."""
-    return Problem(about, batch, error.code, error.line, now)
+    return BatchProblem(about, batch, error.code, error.line, now)
 
 
 def known(database: Database, about: str) -> dict[str, tuple[str, str]]:
@@ -52,7 +52,7 @@ def known(database: Database, about: str) -> dict[str, tuple[str, str]]:
     return {batch: (code, reason) for batch, code, reason in rows}
 
 
-def replace(database: Database, about: str, found: Mapping[str, Problem]) -> tuple[str, ...]:
+def replace(database: Database, about: str, found: Mapping[str, BatchProblem]) -> tuple[str, ...]:
     """Keep these problems and forget all others of a job; return the batches with new ones."""
     before = known(database, about)
     for batch in before.keys() - found.keys():
@@ -63,7 +63,7 @@ def replace(database: Database, about: str, found: Mapping[str, Problem]) -> tup
     return new
 
 
-def report(database: Database, problem: Problem) -> None:
+def report(database: Database, problem: BatchProblem) -> None:
     """Record a problem in place of the last one of its batch."""
     database.execute(
         f"INSERT OR REPLACE INTO problem ({_COLUMNS}) VALUES (?, ?, ?, ?, ?)",  # noqa: S608
@@ -77,12 +77,12 @@ def settle(database: Database, about: str, batch: str) -> None:
     database.execute("DELETE FROM problem WHERE about = ? AND batch = ?", [about, batch])
 
 
-def problems(database: Database) -> tuple[Problem, ...]:
+def problems(database: Database) -> tuple[BatchProblem, ...]:
     """All problems now; none in a store of a version that kept none."""
     if not database.table("problem").exists():
         return ()
     rows = database.execute(f"SELECT {_COLUMNS} FROM problem ORDER BY about, batch")  # noqa: S608
-    return tuple(Problem(*row) for row in rows)
+    return tuple(BatchProblem(*row) for row in rows)
 
 
 def pause_job(database: Database, job: str, now: int) -> None:

@@ -15,9 +15,9 @@ from streamdp.store import archive, row_checksums
 from streamdp.store.anchor.anchor import (
     SHARED,
     Anchor,
-    Line,
+    AnchorLine,
     Spending,
-    State,
+    StoreState,
     missing,
     read,
     start_of,
@@ -146,7 +146,7 @@ def _foreign(path: Path) -> IntegrityError:
     )
 
 
-def begin_anchor(database: Database, anchor: Anchor) -> Line:
+def begin_anchor(database: Database, anchor: Anchor) -> AnchorLine:
     """The last line of an anchor; one that is empty, or was not begun to its end, gets the past."""
     if anchor.last is None or _half_begun(database, anchor.last):
         (store_id,) = database.execute("SELECT store_id FROM instance").fetchone()
@@ -155,7 +155,7 @@ def begin_anchor(database: Database, anchor: Anchor) -> Line:
     return anchor.last
 
 
-def _half_begun(database: Database, last: Line) -> bool:
+def _half_begun(database: Database, last: AnchorLine) -> bool:
     """Whether a crash has cut off the first lines of an anchor: no epoch was ever begun with it."""
     base = state_of(database)
     (anchored,) = database.execute("SELECT anchored FROM instance").fetchone()
@@ -172,7 +172,7 @@ def taken_over() -> LockedError:
     )
 
 
-def _begin_epoch(database: Database, anchor: Anchor, now: int) -> State:
+def _begin_epoch(database: Database, anchor: Anchor, now: int) -> StoreState:
     """Burn what a crash cut off, raise the epoch, and tell the anchor before it is committed."""
     base, last = state_of(database), begin_anchor(database, anchor)
     shared = 0
@@ -221,7 +221,9 @@ def _keep_window(database: Database, batch: Batch, now: int) -> None:
         archive.add_batch(database, batch, None, now)
 
 
-def _cut_off(database: Database, anchor: Path, last: Line, store: State) -> tuple[Spending, ...]:
+def _cut_off(
+    database: Database, anchor: Path, last: AnchorLine, store: StoreState
+) -> tuple[Spending, ...]:
     """Charges of the anchor's last line if its transaction is missing.
 
     Raises:

@@ -23,7 +23,7 @@ from streamdp.web.downloads import download
 from streamdp.web.forms import STATIC, render, static
 from streamdp.web.http.answers import problem, tagged
 from streamdp.web.http.guard import Access, Guard, Limiter
-from streamdp.web.http.parameters import Refused
+from streamdp.web.http.parameters import RefusedRequest
 from streamdp.web.metrics import metrics
 from streamdp.web.reader import Reader, View
 
@@ -97,7 +97,7 @@ def _served(reader: Reader, answer: Answer, *, as_page: bool) -> Callable[[Reque
         try:
             with reader.look() as view:
                 return answer(request, view)
-        except Refused as refused:
+        except RefusedRequest as refused:
             return _refused(refused.status, refused.why, as_page=as_page)
         except IntegrityError:
             why = (

@@ -10,9 +10,9 @@ from streamdp.reports.charts.own import OwnChart, own_charts
 from streamdp.reports.charts.panels import Panel, panels
 from streamdp.reports.releases.ahead import ahead
 from streamdp.reports.releases.happenings import Happenings, happenings
-from streamdp.reports.releases.series import Ahead, Line, Picture, picture
+from streamdp.reports.releases.series import Ahead, Picture, SeriesLine, picture
 from streamdp.store import rollups
-from streamdp.store.reading.browse import Stretch, newest_releases, sampled_releases
+from streamdp.store.reading.browse import WindowRange, newest_releases, sampled_releases
 from streamdp.types import Json, Release, Row
 from streamdp.web.http.parameters import Parameters, bad
 from streamdp.web.reader import View
@@ -40,7 +40,7 @@ class Wanted:
     """Choice of a job's series that is to be drawn."""
 
     last: str
-    stretch: Stretch
+    stretch: WindowRange
     part: str | None
     series: tuple[str, ...]
     per: str = ""
@@ -112,10 +112,10 @@ class Drawing:
 
 def wanted(parameters: Parameters) -> Wanted:
     """Choice that a request asks for."""
-    stretch = Stretch(parameters.moment("since"), parameters.moment("until"))
+    stretch = WindowRange(parameters.moment("since"), parameters.moment("until"))
     if stretch.since is not None and stretch.until is not None and stretch.since >= stretch.until:
         raise bad("since is before until")
-    last = parameters.choice("last", STRETCHES, "all" if stretch != Stretch() else "365")
+    last = parameters.choice("last", STRETCHES, "all" if stretch != WindowRange() else "365")
     return Wanted(
         last,
         stretch,
@@ -127,7 +127,7 @@ def wanted(parameters: Parameters) -> Wanted:
 
 def draw(view: View, job: str, what: Wanted) -> Drawing:
     """Read what is to be drawn, at most once a minute for all requests."""
-    if what == Wanted(what.last, Stretch(), None, ()):
+    if what == Wanted(what.last, WindowRange(), None, ()):
         return view.once(
             ("drawing", job, what.last, view.now // 60), lambda: _read(view, job, what)
         )
@@ -149,7 +149,7 @@ def _read(view: View, job: str, what: Wanted) -> Drawing:
     whole = picture(releases, view.columns(job))
     of_all = (each.name for each in whole.series if together.intersection(each.labels))
     whole = replace(whole, together=frozenset(of_all))
-    if not per and what.stretch == Stretch() and releases:
+    if not per and what.stretch == WindowRange() and releases:
         whole = replace(whole, ahead=_ahead(view, job, whole))
     parts = whole.parts()
     part = what.part if what.part in parts else next(iter(parts), "")
@@ -223,7 +223,7 @@ def _rows_of_rollup(rows: Sequence[Row], by: Sequence[str], of_all: str) -> tupl
     return tuple(found)
 
 
-def _line(line: Line) -> Json:
+def _line(line: SeriesLine) -> Json:
     return {
         "column": line.column,
         "values": line.values,

@@ -19,7 +19,7 @@ from streamdp.text import printable
 from streamdp.types import Json, Release
 from streamdp.web.charts import wanted
 from streamdp.web.http.answers import tagged
-from streamdp.web.http.parameters import Parameters, Refused, missing
+from streamdp.web.http.parameters import Parameters, RefusedRequest, missing
 from streamdp.web.reader import View
 
 MOST = 10_000
@@ -47,7 +47,7 @@ def download(request: Request, view: View) -> Response:
     found = newest_releases(view.database, job, MOST + 1, stretch)[::-1]
     if len(found) > MOST:
         why = f"a file holds {MOST} releases at most: ask for a stretch, ?since=…&until=…"
-        raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, why)
+        raise RefusedRequest(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, why)
     name = f'attachment; filename="{job}.{form}"'
     headers = {"Content-Disposition": name}
     return tagged(request, _content(found, form), FORMS[form], **headers)

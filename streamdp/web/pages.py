@@ -179,8 +179,8 @@ def show_job(request: Request, view: View) -> Response:
 
 
 def _from_0_on(
-    view: View, job: str, newest: Release, columns: list[tables.Column]
-) -> list[tables.Column]:
+    view: View, job: str, newest: Release, columns: list[tables.TableColumn]
+) -> list[tables.TableColumn]:
     """Columns of rollups: those that count records, or sum values from 0 on, know it."""
     found = view.measured(job, newest)()
     if not any(each.measurements for each in found.releases):

@@ -27,7 +27,7 @@ from streamdp.text import printable
 from streamdp.types import Json
 from streamdp.types.releases import HARDLY_ANY
 from streamdp.web.forms import embedded, moment, number, render, spans
-from streamdp.web.tables import BELOW, WIDEST, Cell, Column, columns
+from streamdp.web.tables import BELOW, WIDEST, Cell, TableColumn, columns
 
 ROWS = 400
 """Releases in the table of one report: the last."""
@@ -355,7 +355,7 @@ def _in(name: str, unit: str) -> str:
     return f"{name}, in {unit}" if unit else name
 
 
-def _legible(column: Column) -> Column:
+def _legible(column: TableColumn) -> TableColumn:
     """A column without intervals, with three digits of its usual value."""
     known = [abs(each) for each in column.line.values if each and each != round(each)]
     if column.digits is not None or not known:

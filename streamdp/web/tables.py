@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from streamdp.reports.releases.digits import from_0_on, written
 from streamdp.reports.releases.headline import digits_of, rounded, usual_of
-from streamdp.reports.releases.series import MEASURED, Line, Picture, Series
+from streamdp.reports.releases.series import MEASURED, Picture, Series, SeriesLine
 from streamdp.types import Json
 from streamdp.web.http.parameters import Parameters
 
@@ -93,7 +93,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """One series as a column: as the chart draws it, with as many digits in all rows.
 
     Args:
@@ -114,7 +114,7 @@ class Column:
         return self.series.name
 
     @property
-    def line(self) -> Line:
+    def line(self) -> SeriesLine:
         """What the chart draws."""
         return self.series.best
 
@@ -154,7 +154,7 @@ def _said(value: Json, digits: int | None) -> str:
     return f"{value:,.6g}" if digits is None else written(value, digits)
 
 
-def columns(picture: Picture) -> list[Column]:
+def columns(picture: Picture) -> list[TableColumn]:
     """Columns of a table of releases: the first series, those of one measure with like digits."""
     first = picture.series[:WIDEST]
     at = [place for place, name in enumerate(picture.labels) if name in MEASURED]
@@ -164,7 +164,7 @@ def columns(picture: Picture) -> list[Column]:
         known = digits_of(each.best)
         digits.setdefault(measure, []).extend([] if known is None else [known])
     return [
-        Column(picture, each, min(digits[measure], default=None))
+        TableColumn(picture, each, min(digits[measure], default=None))
         for each, measure in zip(first, measures, strict=True)
     ]
 
@@ -312,7 +312,7 @@ def _bars(picture: Picture, usual: Mapping[str, str]) -> tuple[list[Bar], float]
 def digits_of_newest(known: Sequence[tuple[Series, float, tuple[float, float]]]) -> int | None:
     """Digits after the point for the rows of one release."""
     lower, upper = (tuple(ends[at] for _, _, ends in known) for at in (0, 1))
-    return digits_of(Line("", tuple(number for _, number, _ in known), lower, upper))
+    return digits_of(SeriesLine("", tuple(number for _, number, _ in known), lower, upper))
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,8 @@ import numpy as np
 
 from streamdp.kinds.experts.hedge import Hedge
 from streamdp.kinds.experts.kind import Experts
-from streamdp.kinds.experts.losses import Rules
-from streamdp.kinds.rules.rules import RuleGrid, Threshold
+from streamdp.kinds.experts.losses import RuleLosses
+from streamdp.kinds.rules.rules import RuleComparison, RuleGrid
 from streamdp.kinds.selection.candidates import ThresholdRules
 from streamdp.kinds.selection.kind import Selection
 from streamdp.kinds.selection.scores import Errors
@@ -63,24 +63,26 @@ def rows(quick: bool) -> Iterator[Row]:
             yield from _compared(stream, rules, days, 1 if quick else 5)
 
 
-def _streams(count: int) -> Iterator[tuple[str, Rules, list[TableCounts]]]:
+def _streams(count: int) -> Iterator[tuple[str, RuleLosses, list[TableCounts]]]:
     """Each with so many experts, at most."""
     for stream, (column, low, high, label) in STREAMS.items():
         step = Fraction(high - low) / count
         values = tuple(Fraction(low) + step * number for number in range(count))
-        grid = RuleGrid((Threshold(column, ">=", "t", values),))
-        yield stream, Rules(grid, label), flights.tables(grid, label)
+        grid = RuleGrid((RuleComparison(column, ">=", "t", values),))
+        yield stream, RuleLosses(grid, label), flights.tables(grid, label)
     for world in ("drifting", "jumping"):
         values = tuple(map(Fraction, range(count)))
-        rules = Rules(RuleGrid((Threshold("x", ">=", "t", values),)), "y")
+        rules = RuleLosses(RuleGrid((RuleComparison("x", ">=", "t", values),)), "y")
         yield f"{world} (made up)", rules, list(_made_up(world, rules))
     if records := shuttle.relation():
         grid = shuttle.grid(records, count)
         days = flights.tables(grid, shuttle.LABEL, records)
-        yield "shuttle (set aside)", Rules(grid, shuttle.LABEL), days
+        yield "shuttle (set aside)", RuleLosses(grid, shuttle.LABEL), days
 
 
-def _made_up(world: str, rules: Rules, days: int = 365, seed: int = 1) -> Iterator[TableCounts]:
+def _made_up(
+    world: str, rules: RuleLosses, days: int = 365, seed: int = 1
+) -> Iterator[TableCounts]:
     """Records of a rule that drifts or jumps; a tenth of the labels are not what it says."""
     random, (count,) = np.random.default_rng(seed), rules.grid.shape
     best, place, way = int(random.integers(count)), 0.0, 0.0025 * count
@@ -98,14 +100,14 @@ def _made_up(world: str, rules: Rules, days: int = 365, seed: int = 1) -> Iterat
         yield TableCounts((table,))
 
 
-def _losses(rules: Rules, day: TableCounts) -> FloatArray:
+def _losses(rules: RuleLosses, day: TableCounts) -> FloatArray:
     """True error rate of each rule on a day, shape (k,)."""
     level = rules.level(day) or 0
     errors = level + rules.matrix @ np.array(rules.integers(day), dtype=float)
     return np.asarray(errors / max(int(day.marginals[0].sum()), 1))
 
 
-def _compared(stream: str, rules: Rules, days: list[TableCounts], seeds: int) -> Iterator[Row]:
+def _compared(stream: str, rules: RuleLosses, days: list[TableCounts], seeds: int) -> Iterator[Row]:
     losses = np.array([_losses(rules, day) for day in days])
     players: dict[tuple[str, float | None], Player] = {
         ("AdaHedge, not private", None): lambda seed, seen, turned: _ada_hedge(seen)
@@ -154,7 +156,7 @@ def _ada_hedge(losses: FloatArray) -> FloatArray:
 
 
 def _released(
-    rules: Rules, days: list[TableCounts], epsilon: Fraction, rows: int
+    rules: RuleLosses, days: list[TableCounts], epsilon: Fraction, rows: int
 ) -> Callable[[int], FloatArray]:
     """Released losses of a seed, shape (days, k)."""
     kind = Experts(rules, epsilon, rows)
@@ -183,7 +185,7 @@ def _least_sum(
     return np.array(played)
 
 
-def _streamdp(rules: Rules, days: list[TableCounts], epsilon: Fraction, rows: int) -> Player:
+def _streamdp(rules: RuleLosses, days: list[TableCounts], epsilon: Fraction, rows: int) -> Player:
     """The release kind; a stream whose experts change is told their losses the other way round."""
     kind, released = Experts(rules, epsilon, rows), _released(rules, days, epsilon, rows)
 
@@ -198,29 +200,29 @@ def _streamdp(rules: Rules, days: list[TableCounts], epsilon: Fraction, rows: in
     return lambda seed, losses, turned: weights(seed, turned)
 
 
-Way = Callable[[Rules, FloatArray], FloatArray]
+Way = Callable[[RuleLosses, FloatArray], FloatArray]
 """Weights that are played by those that were learned, shape (days, k) both."""
 
 
 def _by(
-    weights: Player, rules: Rules, way: Way, seed: int, seen: FloatArray, turned: bool
+    weights: Player, rules: RuleLosses, way: Way, seed: int, seen: FloatArray, turned: bool
 ) -> FloatArray:
     return way(rules, weights(seed, seen, turned))
 
 
-def _followed(rules: Rules, weights: FloatArray) -> FloatArray:
+def _followed(rules: RuleLosses, weights: FloatArray) -> FloatArray:
     """The heaviest; before the first release none is, and any may be played."""
     followed = np.eye(weights.shape[1])[weights.argmax(axis=1)]
     return np.vstack([weights[:1], followed[1:]])
 
 
-def _averaged(rules: Rules, weights: FloatArray) -> FloatArray:
+def _averaged(rules: RuleLosses, weights: FloatArray) -> FloatArray:
     """The rule nearest to the average; before the first release any may be played."""
     played = np.eye(weights.shape[1])[[rules.average(each) for each in weights]]
     return np.vstack([weights[:1], played[1:]])
 
 
-def _average_of_followed(rules: Rules, weights: FloatArray) -> FloatArray:
+def _average_of_followed(rules: RuleLosses, weights: FloatArray) -> FloatArray:
     days = np.arange(1, len(weights) + 1)[:, None]
     return _averaged(rules, _followed(rules, weights).cumsum(axis=0) / days)
 
@@ -248,7 +250,7 @@ def _reread(exponent: float, rows: int) -> Player:
     return play
 
 
-def _so_far(rules: Rules, days: list[TableCounts], price: float) -> Player:
+def _so_far(rules: RuleLosses, days: list[TableCounts], price: float) -> Player:
     """What the release kind `selection` draws from the scores of all days so far.
 
     Args:

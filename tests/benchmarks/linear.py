@@ -20,8 +20,8 @@ from fractions import Fraction
 import numpy as np
 
 from streamdp.kinds.experts.kind import Action, Experts
-from streamdp.kinds.experts.losses import Rules
-from streamdp.kinds.rules.rules import Feature, Halfspaces, RuleGrid, Threshold
+from streamdp.kinds.experts.losses import RuleLosses
+from streamdp.kinds.rules.rules import Feature, Halfspaces, RuleComparison, RuleGrid
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.types import Batch, FloatArray, IntArray, TableCounts
 from tests.benchmarks import flights, shuttle
@@ -58,15 +58,17 @@ def rows(quick: bool) -> Iterator[Row]:
     for stream, halves, label, records, expected in _streams():
         days = flights.tables(halves, label, records)
         first = halves.features[0]
-        threshold = RuleGrid((Threshold(first.sql, ">=", "t", first.values),))
+        threshold = RuleGrid((RuleComparison(first.sql, ">=", "t", first.values),))
         plain = flights.tables(threshold, label, records)
-        best = float(_errors(Rules(halves, label), days)[1:].mean(axis=0).min())
+        best = float(_errors(RuleLosses(halves, label), days)[1:].mean(axis=0).min())
         for epsilon in EPSILONS:
             ways: dict[str, list[float]] = {
-                "thresholds": _experts(Rules(threshold, label), plain, epsilon, expected, seeds),
+                "thresholds": _experts(
+                    RuleLosses(threshold, label), plain, epsilon, expected, seeds
+                ),
                 **{
                     f"halfspaces, {action}": _experts(
-                        Rules(halves, label), days, epsilon, expected, seeds, action
+                        RuleLosses(halves, label), days, epsilon, expected, seeds, action
                     )
                     for action in ("heaviest", "average")
                 },
@@ -89,7 +91,7 @@ def _streams() -> Iterator[tuple[str, Halfspaces, str, str, int]]:
         yield "shuttle", SHUTTLE, shuttle.LABEL, records, shuttle.ROWS
 
 
-def _errors(rules: Rules, days: list[TableCounts]) -> FloatArray:
+def _errors(rules: RuleLosses, days: list[TableCounts]) -> FloatArray:
     """True error rate of each rule on each day, shape (days, k)."""
     found = []
     for day in days:
@@ -99,7 +101,7 @@ def _errors(rules: Rules, days: list[TableCounts]) -> FloatArray:
 
 
 def _experts(
-    rules: Rules,
+    rules: RuleLosses,
     days: list[TableCounts],
     epsilon: Fraction,
     expected: int,

@@ -17,7 +17,7 @@ import numpy as np
 
 from streamdp.kinds.selection.candidates import Conditions
 from streamdp.kinds.selection.kind import Selection
-from streamdp.kinds.selection.scores import Count
+from streamdp.kinds.selection.scores import CountScore
 from streamdp.privacy.draws import OperatingSystemEntropy
 from streamdp.privacy.price import Price
 from streamdp.types import Batch, FloatArray, IntArray, Sums
@@ -77,9 +77,9 @@ def _of_selection(truth: FloatArray, *, learned: bool) -> IntArray:
     listed = Conditions(
         tuple({"candidate": str(n)} for n in range(truth.shape[1])),
         ("",) * truth.shape[1],
-        Count(),
+        CountScore(),
     )
-    kind = Selection(listed, Count(), EPSILON, top=TOP)
+    kind = Selection(listed, CountScore(), EPSILON, top=TOP)
     kind = replace(kind, learned=learned)
     state, entropy, found = kind.init(), OperatingSystemEntropy(), []
     for number, day in enumerate(truth):

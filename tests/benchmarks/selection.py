@@ -26,7 +26,7 @@ import duckdb
 import numpy as np
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
-from streamdp.kinds.rules.rules import RuleGrid, Threshold
+from streamdp.kinds.rules.rules import RuleComparison, RuleGrid
 from streamdp.kinds.selection.candidates import Conditions, ThresholdRules
 from streamdp.kinds.selection.kind import Selection
 from streamdp.kinds.selection.scores import Errors
@@ -45,7 +45,7 @@ def grid(first: tuple[str, int, int], second: tuple[str, int, int]) -> RuleGrid:
     """Rules `first >= t and second >= a` over ranges of whole numbers."""
     return RuleGrid(
         tuple(
-            Threshold(name, ">=", parameter, tuple(map(Fraction, range(low, high + 1))))
+            RuleComparison(name, ">=", parameter, tuple(map(Fraction, range(low, high + 1))))
             for parameter, (name, low, high) in (("t", first), ("a", second))
         )
     )

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 
 import duckdb
 
-from streamdp.kinds.rules.rules import RuleGrid, Threshold
+from streamdp.kinds.rules.rules import RuleComparison, RuleGrid
 
 ROWS = 500
 LABEL = "anomaly = 1"
@@ -34,8 +34,8 @@ def grid(records: str, *steps: int) -> RuleGrid:
     return RuleGrid(tuple(_threshold(records, *each) for each in found))
 
 
-def _threshold(records: str, column: str, parameter: str, steps: int) -> Threshold:
+def _threshold(records: str, column: str, parameter: str, steps: int) -> RuleComparison:
     sql = f"SELECT unnest(quantile_cont({column}, [0.01, 0.99])) FROM {records}"
     (low,), (high,) = duckdb.execute(sql).fetchall()
     values = sorted({round(low + (high - low) * n / (steps - 1)) for n in range(steps)})
-    return Threshold(column, ">=", parameter, tuple(map(Fraction, values)))
+    return RuleComparison(column, ">=", parameter, tuple(map(Fraction, values)))

@@ -58,7 +58,7 @@ import numpy as np
 
 from streamdp.kinds.spec import BuildContext
 from streamdp.kinds.workload.build import build
-from streamdp.kinds.workload.fitting.hypotheses import Memory
+from streamdp.kinds.workload.fitting.hypotheses import HypothesisState
 from streamdp.kinds.workload.kind import WorkloadRelease
 from streamdp.kinds.workload.section import WorkloadSection
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
@@ -303,7 +303,7 @@ class Replay:
 
     def peak_mb(self) -> float:
         """The most memory of the first two releases."""
-        memory = Memory.empty(self.workload, self.mechanism.expected_rows)
+        memory = HypothesisState.empty(self.workload, self.mechanism.expected_rows)
         tracemalloc.start()
         for number, counts in enumerate(self._counts(range(2))):
             tracemalloc.reset_peak()
@@ -364,7 +364,7 @@ class Replay:
 
     def rho(self) -> float:
         """What is booked for a release."""
-        memory = Memory.empty(self.workload, self.mechanism.expected_rows)
+        memory = HypothesisState.empty(self.workload, self.mechanism.expected_rows)
         return float(rho_of(self.mechanism.event(self.mechanism.design(memory))))
 
     def noise(self, pace: Callable[[int], float] = lambda number: 1.0) -> list[Score]:

@@ -15,7 +15,7 @@ from streamdp.backends.duckdb.dialect import DuckDBDialect
 from streamdp.backends.sql.relation import Relation
 from streamdp.config import load
 from streamdp.errors import ConfigurationError
-from streamdp.sources.query import TableQuery, table_query
+from streamdp.sources.query import SplitQuery, table_query
 from tests.sources.test_databases import DATABASE, DAYS, SERVER, written
 
 ACROSS = [
@@ -130,7 +130,7 @@ def is_row_by_row(sql: str) -> bool:
         return max(each.total() for each in alone) <= 1 and rows_of(RECORDS) == together
 
 
-def made_of(found: TableQuery) -> Relation:
+def made_of(found: SplitQuery) -> Relation:
     return Relation(found.table, columns=found.columns, where=found.where, named=found.named)
 
 

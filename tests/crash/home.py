@@ -18,7 +18,7 @@ import numpy as np
 from streamdp.config import Configuration, load
 from streamdp.daemon.runtime import runtime
 from streamdp.engine.attempts import Outcomes, Task
-from streamdp.engine.gate import Gate
+from streamdp.engine.gate import GateRunner
 from streamdp.engine.job import Job
 from streamdp.errors import StoreError
 from streamdp.log.setup import close
@@ -179,7 +179,7 @@ class Home:
             close()
 
     def _plain(self, task: Task, configuration: Configuration) -> Task:
-        if isinstance(task, Gate):
+        if isinstance(task, GateRunner):
             held = (self._plain(job, configuration) for job in task.jobs)
             jobs = tuple(job for job in held if isinstance(job, Job))
             return replace(task, backend=Reader(self.path / "stream.csv"), jobs=jobs)

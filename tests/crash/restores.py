@@ -25,7 +25,7 @@ import yaml
 from streamdp.database import Database
 from streamdp.engine import attempts
 from streamdp.engine.draw import Ready
-from streamdp.engine.gate import Gate, Gatekeeper
+from streamdp.engine.gate import Gatekeeper, GateRunner
 from streamdp.engine.job import EngineContext, Job
 from streamdp.engine.release import release_batch
 from streamdp.errors import ConfigurationError, IntegrityError, InternalError, StreamdpError
@@ -163,13 +163,13 @@ class Trial:
             seen = replace(job, backend=Witness(job.backend, told))
             return release_batch(seen, batch, ready, around)
 
-        def reading(keeper: Gatekeeper, gate: Gate, batch: Batch, run: Any) -> Any:
+        def reading(keeper: Gatekeeper, gate: GateRunner, batch: Batch, run: Any) -> Any:
             open_run = keeper.around.store.gates.open_run(gate.name)
             assert open_run is not None
             self._note("test", batch.key, str(open_run.hidden), gate.kind.terms())
             return read(keeper, gate, batch, run)
 
-        def answering(keeper: Gatekeeper, gate: Gate, run: Any, *rest: Any) -> bool:
+        def answering(keeper: Gatekeeper, gate: GateRunner, run: Any, *rest: Any) -> bool:
             accepted = answer(keeper, gate, run, *rest)
             self._note("yes" if accepted else "no", "", str(run.hidden), {})
             return accepted

@@ -33,7 +33,7 @@ from streamdp.sinks.columns import record
 from streamdp.sinks.jsonl import JsonLinesSink
 from streamdp.store import archive, database, outbox, row_checksums, verified_open
 from streamdp.store.anchor import reconcile
-from streamdp.store.anchor.anchor import Anchor, Line, Spending, State
+from streamdp.store.anchor.anchor import Anchor, AnchorLine, Spending, StoreState
 from streamdp.store.gates import GateRuns
 from streamdp.store.ledger import chain, charges, ledger
 from streamdp.store.sqlite import SqliteStore
@@ -545,8 +545,10 @@ def test_walks() -> None:
 def test_a_walk_finds_a_forgotten_charge(monkeypatch: pytest.MonkeyPatch) -> None:
     """Power: a store put back from a backup and taken for the newest is found out by the model."""
 
-    def gullible(self: Anchor, base: State, target: State, spent: Sequence[Spending] = ()) -> None:
-        self._write(Line(True, True, base, target, tuple(spent)))
+    def gullible(
+        self: Anchor, base: StoreState, target: StoreState, spent: Sequence[Spending] = ()
+    ) -> None:
+        self._write(AnchorLine(True, True, base, target, tuple(spent)))
 
     monkeypatch.setattr(verified_open, "_cut_off", lambda *arguments: ())
     monkeypatch.setattr(Anchor, "intend", gullible)

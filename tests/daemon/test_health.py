@@ -24,7 +24,7 @@ from streamdp.daemon.runtime import Runtime
 from streamdp.errors import SinkError, SourceLockedError, StoreError
 from streamdp.reports.state.status import daemon_state, job_status, signs_of_life
 from streamdp.store.database import connect_to_read
-from streamdp.store.problems import Problem
+from streamdp.store.problems import BatchProblem
 from streamdp.store.pulse import SIZE, Asking, Pulse, PulseFile, path_of, read_pulse
 from streamdp.types import Release
 from tests.daemon.test_daemon import COMMAND, Start, events, home, start, wait_until
@@ -105,7 +105,7 @@ def test_who_waits_behind_failures_that_are_told_is_not_told_as_late_in_turns(ho
     late = {"air_time": 60, "beside": 60}
 
     def told(code: str, batch: str = "", *asking: Asking) -> set[str]:
-        found = Problem("air_time", batch, code, "why", 60)
+        found = BatchProblem("air_time", batch, code, "why", 60)
         return told_as_failing(configuration, late, asking, [found])
 
     for code in ("source-locked", "timeout", "unreachable"):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from streamdp.engine.gate import Gate
+from streamdp.engine.gate import GateRunner
 from streamdp.engine.job import Job
 from streamdp.gates.questions.drift import Drift
 from streamdp.gates.questions.growth import Growth
@@ -64,8 +64,10 @@ def gate_kind(factor: int = 2) -> ThresholdingGate:
     return ThresholdingGate(CellQuery("x", kind.grid), question, run)
 
 
-def gate_of(world: World, kind: object, jobs: tuple[Job, ...] = (), **changes: object) -> Gate:
-    gate = Gate(
+def gate_of(
+    world: World, kind: object, jobs: tuple[Job, ...] = (), **changes: object
+) -> GateRunner:
+    gate = GateRunner(
         name="gate",
         scope="s",
         source=world.source,

@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import pytest
 
-from streamdp.engine.gate import Gate
+from streamdp.engine.gate import GateRunner
 from streamdp.gates.questions.growth import Growth
 from streamdp.gates.run import ThresholdingGate
 from streamdp.mechanisms.sparse_vector.thresholding import Thresholding
@@ -26,7 +26,7 @@ from tests.worlds import MemoryBackend, World, quantiles_kind
 DIED = 9
 
 
-def gate(world: World) -> Gate:
+def gate(world: World) -> GateRunner:
     """Rejects the second and third batch, accepts the fourth: they hold 20, 20, 20, 200 records."""
     last = [batch.key for batch in world.source.batches(world.clock.now())][-1]
     world.backend.values = {**world.backend.values, last: [50] * 200}

@@ -9,10 +9,10 @@ from typing import Any
 from unittest.mock import patch
 
 from streamdp.kinds.experts import kind as experts_kind
-from streamdp.kinds.experts.losses import Actions, Rules, sensitivity
+from streamdp.kinds.experts.losses import Actions, RuleLosses, sensitivity
 from streamdp.kinds.selection import kind as selection_kind
 from streamdp.kinds.selection.kind import Selection
-from streamdp.kinds.selection.scores import Count, Errors, Excess, Score, Total, score_range
+from streamdp.kinds.selection.scores import CountScore, Errors, Excess, Score, Total, score_range
 from streamdp.types import Grid
 from tests.kinds.experts.worlds import ACTIONS, HALFSPACES, RULES, experts
 from tests.kinds.experts.worlds import largest_loss as experts_loss
@@ -23,7 +23,7 @@ __all__ = ["EXPERTS", "MUTANTS", "SELECTIONS", "Mutant", "experts_loss", "select
 
 RATE = Fraction(1, 4)
 SCORES: dict[str, Score] = {
-    "count": Count(),
+    "count": CountScore(),
     "errors": Errors("y"),
     "excess": Excess("y", RATE),
 }
@@ -40,7 +40,7 @@ SELECTIONS = {
     for relation in ("add-remove", "substitute")
 } | {"rules by errors, best two": selection(Errors("y"), "add-remove", top=2)}
 
-_LOSSES: dict[str, Rules | Actions] = {
+_LOSSES: dict[str, RuleLosses | Actions] = {
     "rules": RULES,
     "halfspaces": HALFSPACES,
     "actions": ACTIONS,

@@ -21,7 +21,7 @@ from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
 from streamdp.priors.shapes import Cauchy
 from streamdp.privacy.price import Price
-from streamdp.simulation.comparison import Comparison, Trial, chance, errors_of, replay, run
+from streamdp.simulation.comparison import Trial, TrialSetting, chance, errors_of, replay, run
 from streamdp.simulation.table import table_stream
 from streamdp.types import Grid
 from tests.worlds import MemoryBackend, ReplayedEntropy, World
@@ -48,7 +48,7 @@ def inside(kind: Quantiles, stream: Stream) -> Trace:
     return QUANTILES.trace(kind, replay(QUANTILES, kind, stream, chance(2)))
 
 
-STUDY = Comparison(QUANTILES, partial(synthetic, "random-walk", QUARTILES, length=12), kind)
+STUDY = TrialSetting(QUANTILES, partial(synthetic, "random-walk", QUARTILES, length=12), kind)
 TRIALS = [
     Trial(who, Fraction(1, 2), seed) for who in ("mixture", "none", ORACLE) for seed in (0, 1)
 ]

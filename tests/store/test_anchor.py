@@ -19,7 +19,7 @@ from streamdp.store.anchor.anchor import (
     Anchor,
     NewerAnchorError,
     Spending,
-    State,
+    StoreState,
     default_anchor,
     newest_target,
     read,
@@ -231,7 +231,7 @@ def test_an_anchor_of_another_store_is_refused(world: World, tmp_path: Path) -> 
 def test_two_new_stores_do_not_write_over_each_other(tmp_path: Path) -> None:
     """Whoever is late finds the lines of the first and leaves them; half a head is written over."""
     path = tmp_path / "anchor"
-    state = State.of(0, 0, "0" * 64)
+    state = StoreState.of(0, 0, "0" * 64)
     path.write_bytes(b'["streamdp-anch')
     early, late = Anchor.open(path, create=True), Anchor.open(path, create=True)
     early.begin("one", [], state)

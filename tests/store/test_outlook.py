@@ -10,7 +10,7 @@ import pytest
 from streamdp.errors import BudgetExhaustedError
 from streamdp.privacy.filters import Caps, Item, Limit
 from streamdp.reports.guarantee.outlook import (
-    Clock,
+    BatchClock,
     Lasts,
     at_pace,
     clock,
@@ -70,7 +70,7 @@ def test_the_pace_is_what_the_last_batches_bear(tmp_path: Path) -> None:
     store.join_run(run, day(4), 0)
     store.join_run(run, day(5), 0)
     at = clock(store.database, "s", "epsilon", DAY)
-    assert at == Clock(5 * DAY, DAY, 250, 6)
+    assert at == BatchClock(5 * DAY, DAY, 250, 6)
     pace = at_pace(9_750, at)
     assert pace == Lasts(None, 9_750 * 6 // 250, (5 + 9_750 * 6 // 250) * DAY)
 

@@ -15,7 +15,7 @@ from streamdp.errors import ConfigurationError, IntegrityError, StoreError
 from streamdp.privacy.filters import Caps
 from streamdp.sources.windows import DAY, WindowSource
 from streamdp.store import gates
-from streamdp.store.anchor.anchor import Anchor, Line, default_anchor
+from streamdp.store.anchor.anchor import Anchor, AnchorLine, default_anchor
 from streamdp.store.anchor.check import require_agreement
 from streamdp.store.anchor.reconcile import Bound, adopt, reconcile
 from streamdp.store.backup import backup, put_back
@@ -366,7 +366,7 @@ def test_an_adoption_that_was_cut_off_forgets_nothing(
     lost(world)
     written = Anchor._append
 
-    def cut(self: Anchor, *words: Any, last: Line | None = None) -> None:
+    def cut(self: Anchor, *words: Any, last: AnchorLine | None = None) -> None:
         nonlocal lines
         if lines == 0:
             raise KeyboardInterrupt

@@ -27,7 +27,7 @@ from streamdp.reports.guarantee.plain import NOT_PROMISED, in_plain_words
 from streamdp.reports.releases.changes import PeriodRow
 from streamdp.store.archive import select_releases
 from streamdp.store.database import PRIVATE, connect
-from streamdp.store.reading.browse import Stretch, newest_releases, sampled_releases
+from streamdp.store.reading.browse import WindowRange, newest_releases, sampled_releases
 from streamdp.store.schema.migrations import migrate
 from streamdp.text import printable
 from streamdp.types import Row
@@ -333,7 +333,7 @@ def test_batches_without_windows_are_in_the_order_of_their_numbers(tmp_path: Pat
         assert sampled_releases(database, "parts", 9)[0][0].batch == "part-9"
         assert select_releases(database, "parts")[0].batch == "part-9"
         assert keys("days") == ["a 2013-02-02", "b 2013-02-01"]
-        assert keys("days", stretch=Stretch(1_359_763_200, None)) == ["a 2013-02-02"]
+        assert keys("days", stretch=WindowRange(1_359_763_200, None)) == ["a 2013-02-02"]
         first = [each.batch for each in select_releases(database)][:2]
         assert first == ["b 2013-02-01", "a 2013-02-02"]
 

@@ -35,7 +35,7 @@ from streamdp.reports.releases.headline import (
 from streamdp.reports.releases.periods import day_of, period_of
 from streamdp.reports.releases.series import picture
 from streamdp.store.database import connect_to_read
-from streamdp.store.reading.browse import Stretch
+from streamdp.store.reading.browse import WindowRange
 from streamdp.store.reading.places import moment_of_key
 from streamdp.types import HARDLY_ANY, Column, Release, Row
 from streamdp.web.forms import measured
@@ -181,11 +181,11 @@ def test_what_cannot_be_written_is_said(home: Path, tmp_path: Path) -> None:
 def test_periods_are_of_the_calendar() -> None:
     """Ends of months, quarters and years; weeks begin on Monday."""
     moment = 1_703_980_800  # 2023-12-31
-    assert period_of(moment, "month") == Stretch(1_701_388_800, 1_704_067_200)
-    assert period_of(moment, "quarter") == Stretch(1_696_118_400, 1_704_067_200)
-    assert period_of(moment, "year") == Stretch(1_672_531_200, 1_704_067_200)
-    assert period_of(moment, "week") == Stretch(1_703_462_400, 1_704_067_200)
-    assert period_of(moment, "all") == Stretch()
+    assert period_of(moment, "month") == WindowRange(1_701_388_800, 1_704_067_200)
+    assert period_of(moment, "quarter") == WindowRange(1_696_118_400, 1_704_067_200)
+    assert period_of(moment, "year") == WindowRange(1_672_531_200, 1_704_067_200)
+    assert period_of(moment, "week") == WindowRange(1_703_462_400, 1_704_067_200)
+    assert period_of(moment, "all") == WindowRange()
 
 
 def test_series_follow_from_roles_whatever_columns_are_called() -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from streamdp.errors import StreamdpError
     from streamdp.reports.state.holds import Hold
     from streamdp.reports.state.status import DaemonState, GateStatus, JobStatus
-    from streamdp.store.problems import Problem
+    from streamdp.store.problems import BatchProblem
     from streamdp.store.pulse import Pulse
     from streamdp.store.reading.reports import Heart
     from streamdp.types import Json
@@ -279,7 +279,7 @@ def _recent(configuration: Configuration, database: Database, job: str) -> str:
     return sparkline(series[len(series) // 2].best.values, 20) if series else ""
 
 
-def _problem_row(problem: Problem) -> dict[str, Json]:
+def _problem_row(problem: BatchProblem) -> dict[str, Json]:
     return {
         "problem_of": problem.about,
         "batch": problem.batch or None,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from streamdp.config import Configuration
     from streamdp.engine.job import Job
     from streamdp.sources.section import SourceSection
-    from streamdp.store.problems import Problem
+    from streamdp.store.problems import BatchProblem
 
 EARLIEST = 1_767_225_600
 """2026-01-01: a clock that shows less was never set."""
@@ -174,7 +174,7 @@ def _store(configuration: Configuration) -> str:
     )
 
 
-def _problems(configuration: Configuration) -> list[Problem]:
+def _problems(configuration: Configuration) -> list[BatchProblem]:
     """Problems that are known; whether a release can read its source is looked at anew."""
     from streamdp.reports.state.problems import wrong_now
     from streamdp.store.database import connect_to_read
@@ -187,7 +187,7 @@ def _problems(configuration: Configuration) -> list[Problem]:
         return []
 
 
-def _said(problem: Problem) -> str:
+def _said(problem: BatchProblem) -> str:
     """The text of a problem that needs no action; raises any other."""
     about = f"{problem.about}{' batch ' if problem.batch else ''}{problem.batch}: {problem.reason}"
     if problem.code in TOLD:

@@ -19,7 +19,7 @@ from streamdp.planning.changes import changes
 from streamdp.planning.costs import (
     Listing,
     Prices,
-    Refused,
+    RefusedBatch,
     Waiting,
     copy_with_caps,
     gate_row,
@@ -249,7 +249,7 @@ def _rho_each(
 
 
 def _budget_row(
-    copy: Database, scope: str, before: tuple[int, int], refused: list[Refused]
+    copy: Database, scope: str, before: tuple[int, int], refused: list[RefusedBatch]
 ) -> dict[str, Json]:
     """Spent, planned and left of one scope, and the window at which the lifetime cap ends it.
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from streamdp.config import Configuration
     from streamdp.kinds.section import ReleaseSection
     from streamdp.privacy.filters import Measure
-    from streamdp.simulation.comparison import Comparison, Progress, Trial
+    from streamdp.simulation.comparison import Progress, Trial, TrialSetting
     from streamdp.types import FloatArray, Json
 
 NOTE = "simulation: not private"
@@ -153,7 +153,7 @@ def _draw(
     picture: Path,
     what: str,
     measure: Measure,
-    compared: Comparison,
+    compared: TrialSetting,
     errors: dict[Trial, FloatArray],
 ) -> None:
     from streamdp.simulation.picture import draw
@@ -214,7 +214,7 @@ def _price(text: str) -> Fraction:
     return price
 
 
-def _outlook(compared: Comparison, trials: list[Trial]) -> tuple[str, ...]:
+def _outlook(compared: TrialSetting, trials: list[Trial]) -> tuple[str, ...]:
     """Say about how long it will take, where it takes long; name the part that each error is of."""
     click.echo("reading the batches", err=True)
     first = trials[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamdp.kinds.experts.forecasts import Forecast, Forecasts
-from streamdp.kinds.experts.losses import Actions, Rules
+from streamdp.kinds.experts.losses import Actions, RuleLosses
 from streamdp.kinds.experts.section import (
     ActionExperts,
     ExpertsSection,
@@ -40,7 +40,7 @@ def build(section: ExpertsSection, context: BuildContext) -> Experts:
     )
 
 
-def losses(section: ExpertsSection, dialect: Dialect) -> Rules | Actions:
+def losses(section: ExpertsSection, dialect: Dialect) -> RuleLosses | Actions:
     """Losses of the experts, in the engine's dialect."""
     experts, foretold = section.experts, forecasts(section, dialect)
     if foretold is not None:
@@ -52,7 +52,7 @@ def losses(section: ExpertsSection, dialect: Dialect) -> Rules | Actions:
     grid = section.grid(dialect)
     assert grid is not None, "the section has no other form"  # noqa: S101
     assert isinstance(experts, RuleExperts | HalfspaceExperts), "so it has a label"  # noqa: S101
-    return Rules(grid, expression(experts.label, dialect))
+    return RuleLosses(grid, expression(experts.label, dialect))
 
 
 def forecasts(section: ExpertsSection, dialect: Dialect) -> Forecasts | None:
@@ -73,4 +73,4 @@ def rules(section: ExpertsSection, dialect: Dialect) -> RuleErrors | None:
     """The rules, if the experts are some."""
     made = losses(section, dialect)
     where = None if section.where is None else expression(section.where, dialect)
-    return RuleErrors(made.grid, made.label, where) if isinstance(made, Rules) else None
+    return RuleErrors(made.grid, made.label, where) if isinstance(made, RuleLosses) else None

@@ -14,7 +14,7 @@ import numpy as np
 from streamdp.kinds.experts.forecasts import Forecasts
 from streamdp.kinds.experts.leader import Leader
 from streamdp.kinds.experts.learner import OnlineLearner
-from streamdp.kinds.experts.losses import LEVEL_SHARE, Actions, Rules, sensitivity
+from streamdp.kinds.experts.losses import LEVEL_SHARE, Actions, RuleLosses, sensitivity
 from streamdp.kinds.experts.measurements import CHANCE_BITS, drawn_of, measured
 from streamdp.kinds.experts.regret import Followed, RegretBound
 from streamdp.mechanisms.noise import AdditiveNoise
@@ -63,7 +63,7 @@ class Noise:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnLosses:
     """Noisy integers of one release, and a public coin.
 
     Args:
@@ -92,7 +92,7 @@ class Experts:
         known: Their numbers for the batch that is planned.
     """
 
-    losses: Rules | Actions
+    losses: RuleLosses | Actions
     epsilon: Fraction
     expected_rows: int
     neighbours: Neighbours = "add-remove"
@@ -185,7 +185,7 @@ class Experts:
         level = self.losses.level(statistic)
         if noise.level is not None and level is not None:
             (level,) = AdditiveNoise(1 / noise.level, 1).draw([level], entropy)
-        drawn = Drawn(noisy, level, entropy.bits(CHANCE_BITS) / 2**CHANCE_BITS)
+        drawn = DrawnLosses(noisy, level, entropy.bits(CHANCE_BITS) / 2**CHANCE_BITS)
         losses = self._losses(drawn)
         named: list[Row] = list(self.losses.rows())
         if noise.forecasts:
@@ -199,7 +199,7 @@ class Experts:
         )
         return Outcome(rows, drawn)
 
-    def _losses(self, drawn: Drawn) -> FloatArray:
+    def _losses(self, drawn: DrawnLosses) -> FloatArray:
         """Losses per expected record, shape (k,)."""
         start = 0.5 if drawn.level is None else drawn.level / self.expected_rows
         noisy = np.array(drawn.integers, dtype=float)
@@ -273,7 +273,7 @@ class Experts:
         return float(np.sqrt(np.diag(self._covariance).max()))
 
     def _action(self, weights: FloatArray, chance: float) -> int:
-        if self.action == "average" and isinstance(self.losses, Rules):
+        if self.action == "average" and isinstance(self.losses, RuleLosses):
             return self.losses.average(weights)
         if self.action != "drawn":
             return int(weights.argmax())

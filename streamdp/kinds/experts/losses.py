@@ -4,11 +4,11 @@ What a batch is asked for is an integer vector z, and a public matrix turns it i
 
     losses = level + B·z,  in losses per expected record.
 
-`Rules`, thresholds or halfspaces, predict a label and lose one for each error. A record changes the
-errors of all rules that match it by the same amount, +1 without the label and -1 with it. So all
-that matters of a cell of their axes is how many more of its records are without the label than with
-it. One record changes one of these numbers by one. The level of the losses is how many records have
-the label: the errors of a rule that matches nothing.
+`RuleLosses`, thresholds or halfspaces, predict a label and lose one for each error. A record
+changes the errors of all rules that match it by the same amount, +1 without the label and -1 with
+it. So all that matters of a cell of their axes is how many more of its records are without the
+label than with it. One record changes one of these numbers by one. The level of the losses is how
+many records have the label: the errors of a rule that matches nothing.
 
 `Actions` lose an integer between 0 and D of D for each record. Asked for is Σ (2·loss - D), so that
 the worst record changes each by D at most, and all of k by k·D. Their level is a half.
@@ -42,7 +42,7 @@ LEVEL_SHARE = Fraction(1, 10)
 
 
 @dataclass(frozen=True)
-class Rules:
+class RuleLosses:
     """Experts that say a label of a record holds where their thresholds are met.
 
     Args:
@@ -174,7 +174,7 @@ class Actions:
         return (np.eye(self.count),)
 
 
-def sensitivity(losses: Rules | Actions, neighbours: Neighbours) -> int:
+def sensitivity(losses: RuleLosses | Actions, neighbours: Neighbours) -> int:
     """L1 sensitivity of z: 1 for rules, k·D for actions; twice that under substitution.
 
     A record is in one cell of the rules' table and changes its signed count by one. It changes

@@ -13,13 +13,13 @@ from streamdp.kinds.experts.losses import LEVEL_SHARE, sensitivity
 from streamdp.types import Json, Measurement, MeasurementTerms, NoiseLaw
 
 if TYPE_CHECKING:
-    from streamdp.kinds.experts.kind import Drawn, Experts, Noise
+    from streamdp.kinds.experts.kind import DrawnLosses, Experts, Noise
 
 CHANCE_BITS = 53
 """Bits of the public coin."""
 
 
-def measured(kind: Experts, noise: Noise, drawn: Drawn) -> Iterator[Measurement]:
+def measured(kind: Experts, noise: Noise, drawn: DrawnLosses) -> Iterator[Measurement]:
     """The integers, with forecasts and coin beside them; then the level, if there is one."""
     asked = _question(kind)
     given: Json = {"coin": round(drawn.chance * 2**CHANCE_BITS)}
@@ -45,16 +45,16 @@ def measured(kind: Experts, noise: Noise, drawn: Drawn) -> Iterator[Measurement]
         )
 
 
-def drawn_of(kind: Experts, measurements: Sequence[Measurement]) -> Drawn | None:
+def drawn_of(kind: Experts, measurements: Sequence[Measurement]) -> DrawnLosses | None:
     """The draw that was measured so; None if it was of other experts."""
-    from streamdp.kinds.experts.kind import Drawn
+    from streamdp.kinds.experts.kind import DrawnLosses
 
     asked = _question(kind)
     found = {each.terms.part: each for each in measurements if each.terms.question == asked}
     if "" not in found:
         return None
     level = found["level"].numbers[0] if "level" in found else None
-    return Drawn(found[""].numbers, level, found[""].given["coin"] / 2**CHANCE_BITS)
+    return DrawnLosses(found[""].numbers, level, found[""].given["coin"] / 2**CHANCE_BITS)
 
 
 def _question(kind: Experts) -> Json:

@@ -7,8 +7,8 @@ from dataclasses import fields
 import numpy as np
 
 from streamdp.kinds.experts.build import losses
-from streamdp.kinds.experts.kind import Drawn, Experts
-from streamdp.kinds.experts.losses import Rules
+from streamdp.kinds.experts.kind import DrawnLosses, Experts
+from streamdp.kinds.experts.losses import RuleLosses
 from streamdp.kinds.experts.section import ExpertsSection
 from streamdp.kinds.rules import synthetic
 from streamdp.kinds.study import Stream, Study
@@ -31,7 +31,7 @@ class ExpertsStudy(Study):
         rows, days = section.expected_rows, length or synthetic.LENGTH
         made = losses(section, "duckdb")
         counts: tuple[Statistic, ...]
-        if isinstance(made, Rules):
+        if isinstance(made, RuleLosses):
             counts = tuple(synthetic.rule_tables(made.grid, stream, rows, seed, days))
         else:
             parts = synthetic.losses(made.count, stream, rows, seed, days)
@@ -45,7 +45,7 @@ class ExpertsStudy(Study):
     def truth(self, kind: Experts, statistic: Statistic) -> Outcome:
         """The losses of the batch."""
         rows = tuple({"loss": float(loss)} for loss in _losses(kind, statistic))
-        return Outcome(rows, (Drawn((), None, 0.5), None))
+        return Outcome(rows, (DrawnLosses((), None, 0.5), None))
 
     def errors(self, kind: Experts, statistic: Statistic, outcome: Outcome) -> FloatArray:
         """Excess loss of what was followed, shape (1,)."""

@@ -71,7 +71,7 @@ class KeysPlan(Known):
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnKeys:
     """What was drawn, and the rows and the state that follow from it.
 
     Args:
@@ -216,7 +216,7 @@ class Keys:
         Privacy: outputs of the noise and of the coins of `draw`; texts that may not be published
         are dropped by themselves alone.
         """
-        drawn: Drawn = outcome.auxiliary
+        drawn: DrawnKeys = outcome.auxiliary
         given = {
             "known": list(map(list, plan.mechanism.known)),
             "found": list(map(list, drawn.new)),
@@ -271,7 +271,7 @@ class Keys:
 
     def _following(
         self, known: Known, noise: Noise, counts: Sequence[int], new: tuple[Key, ...]
-    ) -> Drawn:
+    ) -> DrawnKeys:
         """What follows from noisy counts and keys that were found: rows, and the next state."""
         states, rows, reach = list[Json](), list[Row](), noise.reach(LEVEL)
         for place, start in enumerate(range(0, len(known.known), TOGETHER)):
@@ -299,7 +299,7 @@ class Keys:
         found_in = dict(zip(key_texts(known.known), known.found, strict=True))
         found_in |= dict.fromkeys(key_texts(new), known.batch)
         state = {"found": found_in, "series": states, "window": self.window}
-        return Drawn(state, tuple(rows), tuple(counts), new)
+        return DrawnKeys(state, tuple(rows), tuple(counts), new)
 
     def _series(self, state: Json) -> tuple[Json, ...]:
         """What was learned of counts; nothing where they were of other windows."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamdp.kinds.keys.kind import Drawn, Keys, key_texts, keys_of
+from streamdp.kinds.keys.kind import DrawnKeys, Keys, key_texts, keys_of
 from streamdp.kinds.keys.section import KeysSection
 from streamdp.kinds.study import Stream, Study
 from streamdp.types import Batch, FloatArray, KeyCounts, KeyQuery, Outcome, Query
@@ -88,7 +88,7 @@ class KeysStudy(Study):
         """All keys of a batch are known."""
         keys = tuple(sorted(statistic.units))
         state = {"found": dict.fromkeys(key_texts(keys), ""), "series": [], "window": kind.window}
-        return Outcome((), Drawn(state, (), (), keys))
+        return Outcome((), DrawnKeys(state, (), (), keys))
 
     def errors(self, kind: Keys, statistic: KeyCounts, outcome: Outcome) -> FloatArray:
         """One number: keys that a batch made known are counted from the next one on."""

@@ -30,7 +30,7 @@ Parameters = tuple[tuple[str, tuple[Fraction, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Threshold:
+class RuleComparison:
     """One comparison of a rule: an expression over a record against a parameter.
 
     Args:
@@ -85,7 +85,7 @@ class RuleGrid:
             parameter running fastest.
     """
 
-    thresholds: tuple[Threshold, ...]
+    thresholds: tuple[RuleComparison, ...]
 
     @property
     def parameters(self) -> Parameters:

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from streamdp.kinds.rules.rules import Feature, Halfspaces, Operator, RuleGrid, Threshold, Value
+from streamdp.kinds.rules.rules import (
+    Feature,
+    Halfspaces,
+    Operator,
+    RuleComparison,
+    RuleGrid,
+    Value,
+)
 from streamdp.sections.dialects import Dialect
 from streamdp.sections.expressions import OfOneRecord, checked, expression, parsed
 from streamdp.sections.section import Section
@@ -61,7 +68,7 @@ def grid_of(
     if len(set(names)) < len(names) or not names:
         return None
     thresholds = [
-        Threshold(checked(value.copy(), dialect), operator, name, values[name])
+        RuleComparison(checked(value.copy(), dialect), operator, name, values[name])
         for value, operator, name in compared
     ]
     if fixed:
@@ -134,11 +141,11 @@ def _comparison(tree: Expr) -> tuple[Expr, Operator, str] | None:
     return None
 
 
-def _only_where(fixed: list[Expr], threshold: Threshold, dialect: Dialect) -> Threshold:
+def _only_where(fixed: list[Expr], threshold: RuleComparison, dialect: Dialect) -> RuleComparison:
     """The threshold with a null where a condition without parameters does not hold."""
     holds = " AND ".join(f"({checked(part.copy(), dialect)})" for part in fixed)
     sql = f"CASE WHEN {holds} THEN {threshold.sql} END"
-    return Threshold(sql, threshold.operator, threshold.parameter, threshold.values)
+    return RuleComparison(sql, threshold.operator, threshold.parameter, threshold.values)
 
 
 def _number(value: Fraction) -> str:

@@ -29,7 +29,7 @@ from streamdp.types import Grid, IntArray, Neighbours
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class CountScore:
     """How many records match."""
 
     def of_record(self) -> tuple[int, int]:
@@ -86,7 +86,7 @@ class Total:
         return self.grid.lower, self.grid.upper
 
 
-Score = Count | Errors | Excess | Total
+Score = CountScore | Errors | Excess | Total
 
 
 def step_of(score: Score) -> Fraction:
@@ -112,7 +112,7 @@ def label_of(score: Score) -> str | None:
     match score:
         case Errors(label) | Excess(label, _):
             return label
-        case Count() | Total():
+        case CountScore() | Total():
             return None
         case _:
             assert_never(score)
@@ -126,7 +126,7 @@ def of_cells(score: Score, counts: IntArray) -> IntArray:
         counts: Records by cell; with a label, records without it first and those with it second.
     """
     match score:
-        case Count():
+        case CountScore():
             return counts
         case Errors():
             return np.asarray(counts[1] - counts[0])
@@ -148,7 +148,7 @@ def term_of_record(score: Score, condition: str) -> tuple[str, Grid]:
     low, high = score.of_record()
     grid = Grid(Fraction(1), min(low, 0), max(high, 0))
     match score:
-        case Count():
+        case CountScore():
             return f"CASE WHEN {condition} THEN 1 ELSE 0 END", grid
         case Errors(label) | Excess(label, _):
             sql = f"CASE WHEN ({condition}) AND ({label}) THEN {high}"

@@ -240,4 +240,4 @@ class SelectionSection(ReleaseSection):
             case SumScore(sum=number):
                 return scores.Total(expression(number, dialect), self.score.grid())
             case _:
-                return scores.Count()
+                return scores.CountScore()

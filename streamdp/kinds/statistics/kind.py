@@ -17,7 +17,7 @@ from streamdp.kinds.statistics.measures.moments import MomentOf
 from streamdp.kinds.statistics.measures.protocol import (
     LEVEL,
     Allowance,
-    Asked,
+    AskedPart,
     Measure,
     Rows,
     integers,
@@ -56,12 +56,12 @@ class StatisticsPlan:
     """
 
     state: Json
-    asked: tuple[tuple[Asked, ...], ...]
+    asked: tuple[tuple[AskedPart, ...], ...]
     weekday: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnStatistics:
     """Drawn integers, and the values that follow from them."""
 
     state: Json
@@ -168,7 +168,7 @@ class Statistics:
     def _counts_units(self) -> bool:
         return any(measure.of_unit for measure in self.measures)
 
-    def _event(self, asked: Sequence[Sequence[Asked]], *, of_unit: bool) -> Json:
+    def _event(self, asked: Sequence[Sequence[AskedPart]], *, of_unit: bool) -> Json:
         """The event of the parts that are priced for a unit, or of those for a record."""
         events = [
             each.noise.event() | {"measure": measure.name, "sensitivity": each.noise.sensitivity}
@@ -217,7 +217,7 @@ class Statistics:
             found.append(tuple(vectors))
         return found
 
-    def following(self, plan: StatisticsPlan, noisy: Sequence[Noisy]) -> Drawn:
+    def following(self, plan: StatisticsPlan, noisy: Sequence[Noisy]) -> DrawnStatistics:
         """States and rows, from what was released: post-processing."""
         state, rows = dict(plan.state), []
         for measure, asked, numbers in zip(self.measures, plan.asked, noisy, strict=True):
@@ -226,7 +226,7 @@ class Statistics:
                 after, found = measure.follow(before, asked, numbers, self.groups, plan.weekday)
             state[measure.name] = after
             rows.append(found)
-        return Drawn(state, self._with_counts(rows), tuple(noisy))
+        return DrawnStatistics(state, self._with_counts(rows), tuple(noisy))
 
     def _with_counts(self, rows: Sequence[Rows]) -> tuple[Rows, ...]:
         """The rows, where moments of a group know of hardly any records by a count beside them.
@@ -266,7 +266,7 @@ class Statistics:
 
     def publish(self, state: Json, outcome: Outcome) -> Outcome:
         """The rows with what all releases together say, and counts that are never negative."""
-        drawn: Drawn = outcome.auxiliary
+        drawn: DrawnStatistics = outcome.auxiliary
         together = agreed(self.ties, drawn.rows, len(self.groups)) if self.ties else ()
         rows: list[Row] = []
         places = self._places()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamdp.kinds.statistics.measures.moments import MomentOf
-from streamdp.kinds.statistics.measures.protocol import Asked, Measure
+from streamdp.kinds.statistics.measures.protocol import AskedPart, Measure
 from streamdp.mechanisms.noise import law_of, noise_of
 from streamdp.types import (
     Json,
@@ -90,7 +90,7 @@ def _question(kind: Statistics, measure: Measure) -> Json:
     return about | ({"by": list(kind.by)} if kind.by else {})
 
 
-def _form(part: Asked) -> Form:
+def _form(part: AskedPart) -> Form:
     match part.part:
         case SumQuery():
             return "sums"
@@ -122,7 +122,7 @@ def _meeting(measure: Measure, state: Json, given: Json) -> Json:
     return {**(state or {}), "clip": met.stored()}
 
 
-def _as_drawn(part: Asked, stage: Sequence[Measurement]) -> Asked:
+def _as_drawn(part: AskedPart, stage: Sequence[Measurement]) -> AskedPart:
     """A part, with the noise that it was drawn with."""
     law = stage[0].terms.noise
     assert law is not None, "integers of statistics have noise"  # noqa: S101

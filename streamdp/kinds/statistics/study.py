@@ -199,7 +199,7 @@ class StatisticsStudy(Study):
     def taught(self, kind: Statistics) -> Statistics:
         """The kind with next to no noise: it learns the truth."""
         price = replace(kind.price, amount=kind.price.amount * SHARP)
-        return Taught(
+        return TaughtStatistics(
             **{each.name: getattr(kind, each.name) for each in fields(kind)} | {"price": price}
         )
 
@@ -260,7 +260,7 @@ class Simulated(Statistics):
         return CompoundAnswer(tuple(parts))
 
 
-class Taught(Simulated):
+class TaughtStatistics(Simulated):
     """Learns from what the records say: the oracle of a simulation."""
 
     def learn(self, state: object, plan: Plan, outcome: Outcome) -> object:

@@ -17,7 +17,7 @@ import numpy as np
 
 from streamdp.kinds.charging import least_price
 from streamdp.kinds.workload.fitting.distribution import MOST_CELLS
-from streamdp.kinds.workload.fitting.hypotheses import Memory
+from streamdp.kinds.workload.fitting.hypotheses import HypothesisState
 from streamdp.kinds.workload.kind import WorkloadRelease
 from streamdp.kinds.workload.weights import PrivateWeights
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
@@ -114,9 +114,9 @@ def _replayed(
         return None, None, None, ()
     rows, entropy = mechanism.expected_rows, PublicEntropy("workload")
     known = shares(workload.sizes).reshape(-1)
-    fresh = Memory.cold(workload, rows)
+    fresh = HypothesisState.cold(workload, rows)
     cold = [_released(mechanism, fresh, known, entropy)[1][0] for _ in range(COLD)]
-    memory, learned = Memory.empty(workload, rows), []
+    memory, learned = HypothesisState.empty(workload, rows), []
     for _ in range(RELEASES):
         memory, errors = _released(mechanism, memory, known, entropy)
         learned.append(errors)
@@ -127,8 +127,8 @@ def _replayed(
 
 
 def _released(
-    mechanism: PrivateWeights, memory: Memory, known: FloatArray, entropy: PublicEntropy
-) -> tuple[Memory, tuple[float, ...]]:
+    mechanism: PrivateWeights, memory: HypothesisState, known: FloatArray, entropy: PublicEntropy
+) -> tuple[HypothesisState, tuple[float, ...]]:
     """Release a synthetic batch: the next state, and errors in records.
 
     These are the average over the items, the largest of a cell, and the mean of each item's cells.

@@ -7,10 +7,15 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from streamdp.kinds.axes import labels
-from streamdp.kinds.workload.fitting.distribution import Distribution, Item, Measurement, Workload
+from streamdp.kinds.workload.fitting.distribution import (
+    DomainMasses,
+    Marginal,
+    NoisyMarginal,
+    Workload,
+)
 from streamdp.kinds.workload.fitting.hypotheses import UNIFORM
 from streamdp.kinds.workload.fitting.spread import WIDTH
-from streamdp.kinds.workload.weights import Drawn
+from streamdp.kinds.workload.weights import DrawnWorkload
 from streamdp.privacy.draws import uniform_below
 from streamdp.types import HARDLY_ANY, Column, Dimension, Entropy, FloatArray, Row
 
@@ -70,7 +75,7 @@ def rows(
     workload: Workload,
     names: Sequence[str],
     dimensions: Sequence[Dimension],
-    drawn: Drawn,
+    drawn: DrawnWorkload,
     raw: bool,
     online: bool = False,
     usual: float | None = None,
@@ -113,7 +118,7 @@ def rows(
     return tuple({**row, **of_all} for row in found)
 
 
-def _records(measured: Sequence[Measurement], usual: float | None) -> Row:
+def _records(measured: Sequence[NoisyMarginal], usual: float | None) -> Row:
     """How many records the batch has, which is the same in each row; a flag if hardly any.
 
     The cells of each measured table hold every record once, so their sum is the number with the
@@ -144,7 +149,7 @@ def _answer(
     return {"answer": name, **about, **{key: round(float(x), _DECIMALS) for key, x in known}}
 
 
-def _cells(item: Item, dimensions: Sequence[Dimension]) -> Iterator[tuple[int, dict[str, str]]]:
+def _cells(item: Marginal, dimensions: Sequence[Dimension]) -> Iterator[tuple[int, dict[str, str]]]:
     """Cells of an item that are published, with their labels: of a predicate where it holds."""
     if item.labels is not None:
         yield 1, {}
@@ -162,7 +167,7 @@ def _cells(item: Item, dimensions: Sequence[Dimension]) -> Iterator[tuple[int, d
 
 
 def records(
-    dimensions: Sequence[Dimension], distribution: Distribution, entropy: Entropy, most: int
+    dimensions: Sequence[Dimension], distribution: DomainMasses, entropy: Entropy, most: int
 ) -> tuple[Row, ...]:
     """Synthetic records, as many as the distribution's total; the chance touches no data.
 

@@ -50,7 +50,12 @@ from typing import Literal
 
 import numpy as np
 
-from streamdp.kinds.workload.fitting.distribution import Distribution, Item, Measurement, Workload
+from streamdp.kinds.workload.fitting.distribution import (
+    DomainMasses,
+    Marginal,
+    NoisyMarginal,
+    Workload,
+)
 from streamdp.mechanisms.finite_choice import exponent, exponential_choice, permute_and_flip
 from streamdp.mechanisms.noise import AdditiveNoise, Noise, noise_at
 from streamdp.mechanisms.quantile_tree.sharpness import Relation
@@ -185,7 +190,7 @@ BETA = Fraction(1, 20)
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class DesignTests:
     """The tests of a release.
 
     Args:
@@ -220,7 +225,7 @@ class Gate:
         return self.tests.start(entropy)
 
     def is_off(
-        self, run: Json, item: Item, counts: IntArray, current: Distribution, entropy: Entropy
+        self, run: Json, item: Marginal, counts: IntArray, current: DomainMasses, entropy: Entropy
     ) -> bool:
         """Whether some count is off by about the tolerance or more.
 
@@ -353,9 +358,9 @@ class Design:
             return noise.scale
         return Fraction(math.sqrt(2.0 * noise.variance / math.pi))
 
-    def gate(self, items: int) -> Gate:
+    def gate(self, items: int) -> DesignTests:
         """The tests of a release with so many items."""
-        return Gate(self.choice_epsilon, self.rounds, items, self.tolerance)
+        return DesignTests(self.choice_epsilon, self.rounds, items, self.tolerance)
 
     def course(self) -> Course:
         """Return the rounds, before the first."""
@@ -385,7 +390,7 @@ class Design:
         chosen = events.bounded_range if self.loss == "rho" else events.pure
         return [chosen(self.choice_epsilon), measured]
 
-    def measure(self, place: int, counts: IntArray, entropy: Entropy) -> Measurement:
+    def measure(self, place: int, counts: IntArray, entropy: Entropy) -> NoisyMarginal:
         """All cells of an item with noise.
 
         Args:
@@ -398,13 +403,13 @@ class Design:
         is `measured`.
         """
         noisy = self.noise.draw(counts.tolist(), entropy)
-        return Measurement(place, np.array(noisy, dtype=np.float64), self.variance, self.noise)
+        return NoisyMarginal(place, np.array(noisy, dtype=np.float64), self.variance, self.noise)
 
     def choice(
         self,
         workload: Workload,
         counts: Sequence[IntArray],
-        current: Distribution,
+        current: DomainMasses,
         entropy: Entropy,
         gains: FloatArray | None = None,
     ) -> int:

@@ -20,8 +20,8 @@ from streamdp.kinds.workload import answers
 from streamdp.kinds.workload.answers import RECORD
 from streamdp.kinds.workload.design import Design, fitted_variance
 from streamdp.kinds.workload.fitting import distribution
-from streamdp.kinds.workload.fitting.hypotheses import BIAS, Memory, from_json, to_json
-from streamdp.kinds.workload.weights import Drawn, PrivateWeights
+from streamdp.kinds.workload.fitting.hypotheses import BIAS, HypothesisState, from_json, to_json
+from streamdp.kinds.workload.weights import DrawnWorkload, PrivateWeights
 from streamdp.mechanisms.noise import law_of, noise_of
 from streamdp.types import (
     Batch,
@@ -49,7 +49,7 @@ class WorkloadPlan:
     """Input of `draw`, fixed before data is touched."""
 
     design: Design
-    memory: Memory
+    memory: HypothesisState
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class WorkloadRelease:
 
     def init(self) -> Json:
         """The uniform distribution over the expected rows."""
-        return to_json(Memory.empty(self.mechanism.workload, self.mechanism.expected_rows))
+        return to_json(HypothesisState.empty(self.mechanism.workload, self.mechanism.expected_rows))
 
     def query(self) -> TableQuery:
         """All marginals that the items are counted from, in one scan."""
@@ -112,7 +112,7 @@ class WorkloadRelease:
         mechanism = self.mechanism
         memory = from_json(state, mechanism.workload)
         if not self.learns:
-            memory = Memory.cold(mechanism.workload, mechanism.expected_rows)
+            memory = HypothesisState.cold(mechanism.workload, mechanism.expected_rows)
         design = self.mechanism.design(memory)
         prior = hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
         return Plan(
@@ -143,7 +143,7 @@ class WorkloadRelease:
         if not self.learns:
             return state
         known: WorkloadPlan = plan.mechanism
-        drawn: Drawn = outcome.auxiliary
+        drawn: DrawnWorkload = outcome.auxiliary
         return to_json(known.memory.after(drawn.fit))
 
     def measured(self, plan: Plan, outcome: Outcome) -> tuple[types.Measurement, ...]:
@@ -179,7 +179,7 @@ class WorkloadRelease:
             for axis, place in zip(item.axes, places, strict=True)
         )
 
-    def _rows(self, drawn: Drawn, entropy: Entropy, usual: float | None) -> tuple[Row, ...]:
+    def _rows(self, drawn: DrawnWorkload, entropy: Entropy, usual: float | None) -> tuple[Row, ...]:
         found = tuple[Row, ...]()
         if self.published != "records":
             found = answers.rows(
@@ -257,7 +257,7 @@ def lessons(kind: WorkloadRelease, history: History) -> Iterator[Lesson]:
     )
 
 
-def measured(kind: WorkloadRelease, drawn: Drawn) -> Iterator[Measurement]:
+def measured(kind: WorkloadRelease, drawn: DrawnWorkload) -> Iterator[Measurement]:
     """The counts of each item that was measured; one may be measured twice."""
     mechanism = kind.mechanism
     for number, each in enumerate(drawn.measured):
@@ -286,7 +286,7 @@ def replayed(kind: WorkloadRelease, state: Json, measurements: Sequence[Measurem
         assert each.terms.noise is not None, "counts have noise"  # noqa: S101
         noise = noise_of(each.terms.noise)
         values = np.array(each.numbers, dtype=np.float64)
-        found.append(distribution.Measurement(place, values, fitted_variance(noise), noise))
+        found.append(distribution.NoisyMarginal(place, values, fitted_variance(noise), noise))
     if not found:
         return None
     memory = from_json(state, workload)

@@ -26,7 +26,7 @@ from streamdp.kinds.workload.build import build, check, dimensions, items
 from streamdp.kinds.workload.fitting.distribution import (
     MOST_CELLS,
     Axes,
-    Distribution,
+    DomainMasses,
     Workload,
     distribution,
     elimination_size,
@@ -49,7 +49,7 @@ _LARGE = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ExpectedAnswer:
     """A count of a release.
 
     Args:
@@ -66,7 +66,7 @@ class Answer:
     within: str | None
 
 
-def ask(section: WorkloadSection, rows: Iterable[Row], text: str) -> Answer:
+def ask(section: WorkloadSection, rows: Iterable[Row], text: str) -> ExpectedAnswer:
     """The answer to `count where CONDITION`, from the rows of one release.
 
     Args:
@@ -94,7 +94,7 @@ def ask(section: WorkloadSection, rows: Iterable[Row], text: str) -> Answer:
     else:
         half = _half(workload, axes, within, text, halves[within])
     lower, upper = max(value - half, 0.0), value + half
-    return Answer(value, lower, upper, None if within is None else names[within])
+    return ExpectedAnswer(value, lower, upper, None if within is None else names[within])
 
 
 def _asked(text: str, axes: tuple[Dimension, ...]) -> tuple[Axes, IntArray]:
@@ -156,7 +156,7 @@ def _number(row: Mapping[str, float | str | int | None], name: str) -> float:
     return float(row[name] or 0.0)
 
 
-def _fitted(workload: Workload, values: list[FloatArray]) -> Distribution:
+def _fitted(workload: Workload, values: list[FloatArray]) -> DomainMasses:
     """Iterative proportional fitting from the uniform distribution."""
     zeros = tuple(np.zeros(item.size) for item in workload.items)
     total = max(float(values[0].sum()), _LEAST)

@@ -15,7 +15,7 @@ from streamdp.errors import ConfigurationError
 from streamdp.kinds.study import ReplayedRelease, Stream, Study, Trace
 from streamdp.kinds.workload.accuracy import shares
 from streamdp.kinds.workload.build import dimensions, items
-from streamdp.kinds.workload.fitting.distribution import MOST_CELLS, Measurement, Workload
+from streamdp.kinds.workload.fitting.distribution import MOST_CELLS, NoisyMarginal, Workload
 from streamdp.kinds.workload.fitting.fitted import Fitting
 from streamdp.kinds.workload.fitting.hypotheses import BIAS, from_json, to_json
 from streamdp.kinds.workload.kind import WorkloadPlan, WorkloadRelease
@@ -129,7 +129,7 @@ class WorkloadStudy(Study):
 
     def taught(self, kind: WorkloadRelease) -> WorkloadRelease:
         """Return the kind that fits the exact counts of every item."""
-        return Taught(**{each.name: getattr(kind, each.name) for each in fields(kind)})
+        return TaughtWorkload(**{each.name: getattr(kind, each.name) for each in fields(kind)})
 
     def truth(self, kind: WorkloadRelease, statistic: TableCounts) -> Outcome:
         """The exact counts of every item."""
@@ -176,7 +176,7 @@ class WorkloadStudy(Study):
         )
 
 
-class Taught(WorkloadRelease):
+class TaughtWorkload(WorkloadRelease):
     """Learns from exact counts: the oracle of a simulation."""
 
     def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
@@ -184,7 +184,7 @@ class Taught(WorkloadRelease):
         workload = self.mechanism.workload
         memory = from_json(state, workload)
         exact = tuple(
-            Measurement(place, counts.astype(np.float64), _EXACT)
+            NoisyMarginal(place, counts.astype(np.float64), _EXACT)
             for place, counts in enumerate(outcome.auxiliary)
         )
         return to_json(memory.after(self.mechanism.fitting(memory).fit(exact)))

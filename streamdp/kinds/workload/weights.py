@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from streamdp.kinds.workload.design import Choose, Design, Gate, Passed, is_blind, rounds_for
-from streamdp.kinds.workload.fitting.distribution import Measurement, Workload
+from streamdp.kinds.workload.design import Choose, Design, DesignTests, Passed, is_blind, rounds_for
+from streamdp.kinds.workload.fitting.distribution import NoisyMarginal, Workload
 from streamdp.kinds.workload.fitting.fitted import Fitting
-from streamdp.kinds.workload.fitting.hypotheses import UNIFORM, Fit, Memory
+from streamdp.kinds.workload.fitting.hypotheses import UNIFORM, Fit, HypothesisState
 from streamdp.mechanisms.quantile_tree.sharpness import Relation
 from streamdp.privacy.events import choice
 from streamdp.privacy.filters import Measure
@@ -27,7 +27,7 @@ BETTER = 0.015
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Drawn:
+class DrawnWorkload:
     """A release: what was measured, and the distribution that follows. Public.
 
     Args:
@@ -36,7 +36,7 @@ class Drawn:
         passed: With `online`, the items that were tested and found right, by their place.
     """
 
-    measured: tuple[Measurement, ...]
+    measured: tuple[NoisyMarginal, ...]
     fit: Fit
     passed: Mapping[int, Passed] = field(default_factory=dict)
 
@@ -65,7 +65,7 @@ class PrivateWeights:
     tolerance: int = 1
     loss: Measure = "epsilon"
 
-    def design(self, memory: Memory) -> Design:
+    def design(self, memory: HypothesisState) -> Design:
         """The draws of the next release: how many depends on what past ones foretell."""
         if memory.leading() != UNIFORM:
             return self._design(cold=False)
@@ -145,17 +145,17 @@ class PrivateWeights:
             loss=self.loss,
         )
 
-    def gate(self) -> Gate:
+    def gate(self) -> DesignTests:
         """The tests of a release."""
         return self._design(cold=False).gate(len(self.workload.items))
 
-    def fitting(self, memory: Memory) -> Fitting:
+    def fitting(self, memory: HypothesisState) -> Fitting:
         """Fits batches around a memory, as releases do."""
         return Fitting(self.workload, memory, self.choose == "public" or self._is_blind)
 
     def draw(
-        self, design: Design, memory: Memory, counts: Sequence[IntArray], entropy: Entropy
-    ) -> Drawn:
+        self, design: Design, memory: HypothesisState, counts: Sequence[IntArray], entropy: Entropy
+    ) -> DrawnWorkload:
         """Choose and measure, refitting in between. Total: any counts take the same path.
 
         Args:
@@ -165,14 +165,14 @@ class PrivateWeights:
             entropy: Source of chance.
 
         Privacy: `amount` for one record. Each round is a choice, or a run of tests, and a
-        measurement (`Design.choice`, `Gate.is_off`, `Design.measure`) that depend on the batch
-        through earlier rounds' outputs alone besides: adaptive composition of `Design.event`. The
-        price of a round, and whether it looks at the batch or is a measurement alone, may follow
-        from them too, and all rounds cost `amount` whichever way they go: a sum of prices that is
-        bounded on every way is a valid filter.
+        measurement (`Design.choice`, `DesignTests.is_off`, `Design.measure`) that depend on the
+        batch through earlier rounds' outputs alone besides: adaptive composition of `Design.event`.
+        The price of a round, and whether it looks at the batch or is a measurement alone, may
+        follow from them too, and all rounds cost `amount` whichever way they go: a sum of prices
+        that is bounded on every way is a valid filter.
         """
         fitting = self.fitting(memory)
-        before = Drawn((), fitting.fit(()))
+        before = DrawnWorkload((), fitting.fit(()))
         if self._looks:
             return self._chosen(design, fitting, counts, before, entropy)
         if design.choose == "online":
@@ -189,9 +189,9 @@ class PrivateWeights:
         design: Design,
         fitting: Fitting,
         counts: Sequence[IntArray],
-        drawn: Drawn,
+        drawn: DrawnWorkload,
         entropy: Entropy,
-    ) -> Drawn:
+    ) -> DrawnWorkload:
         """Round after round; there may be more of them once the uniform hypothesis leads."""
         course = design.course()
         while course.rounds:
@@ -214,9 +214,9 @@ class PrivateWeights:
         design: Design,
         fitting: Fitting,
         counts: Sequence[IntArray],
-        drawn: Drawn,
+        drawn: DrawnWorkload,
         entropy: Entropy,
-    ) -> Drawn:
+    ) -> DrawnWorkload:
         """Test the items in turn; measure those that are off while measurements are left."""
         gate = design.gate(len(self.workload.items))
         run = gate.arm(entropy)
@@ -234,11 +234,11 @@ class PrivateWeights:
 def _measured(
     design: Design,
     fitting: Fitting,
-    drawn: Drawn,
+    drawn: DrawnWorkload,
     place: int,
     counts: Sequence[IntArray],
     entropy: Entropy,
-) -> Drawn:
+) -> DrawnWorkload:
     """One more measurement, and the fit to all."""
     measured = (*drawn.measured, design.measure(place, counts[place], entropy))
     return replace(drawn, measured=measured, fit=fitting.fit(measured))

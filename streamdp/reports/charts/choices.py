@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 from streamdp.reports.charts.frame import (
     LETTER,
     WIDE,
-    Drawn,
+    DrawnChart,
     Frame,
     across_of,
     colours,
@@ -36,7 +36,7 @@ class Choice:
     candidate: str
 
 
-def choices(made: Sequence[Choice], picture: Picture, frame: Frame = WIDE) -> Drawn | None:
+def choices(made: Sequence[Choice], picture: Picture, frame: Frame = WIDE) -> DrawnChart | None:
     """A dot for each choice, in the colour of its place; nothing where none was made.
 
     Candidates stand by how often they were chosen, which their rows end with.
@@ -73,7 +73,7 @@ def choices(made: Sequence[Choice], picture: Picture, frame: Frame = WIDE) -> Dr
             parts.append(f'<path class="choice" d="M{across(each.moment):.1f} {y:.1f}h0">')
             parts.append(f"<title>{what}</title></path>")
         parts.append("</g>")
-    return Drawn(tuple(parts), frame.wide, frame.high, across)
+    return DrawnChart(tuple(parts), frame.wide, frame.high, across)
 
 
 def _rows(made: Sequence[Choice]) -> dict[str, tuple[int, int]]:

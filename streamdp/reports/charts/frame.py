@@ -109,7 +109,7 @@ def whole(
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnChart:
     """A chart before the element around it: it stands alone, or is a part of another.
 
     Args:

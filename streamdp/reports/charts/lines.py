@@ -11,7 +11,7 @@ from streamdp.reports.charts.frame import (
     LONGEST_NAME,
     WIDE,
     Across,
-    Drawn,
+    DrawnChart,
     Frame,
     across_of,
     axes,
@@ -21,7 +21,7 @@ from streamdp.reports.charts.frame import (
     whole,
 )
 from streamdp.reports.charts.scales import Scale, spanning
-from streamdp.reports.releases.series import NESTED, Line, Numbers, Picture, Series
+from streamdp.reports.releases.series import NESTED, Numbers, Picture, Series, SeriesLine
 
 NAME_HIGH, MOST_NAMED = 14, 14
 """Height of a name, and lines that have one at their end."""
@@ -47,7 +47,7 @@ def lines(
     marks: Iterable[Mark] = (),
     shades: Iterable[Shade] = (),
     reach: tuple[float, float] | None = None,
-) -> Drawn:
+) -> DrawnChart:
     """Lines over time: what was drawn as dots, the best line, and the interval around it.
 
     Args:
@@ -72,7 +72,7 @@ def lines(
         parts += [*_polylines(picture.times, best.values, across, up), "</g>"]
     ends = [(name, *each) for name, each in zip(names, shown, strict=False)]
     parts += [*_flags(picture, picture.series, across, up), *_names(ends, up, frame)]
-    return Drawn((*parts, *_marks(marks, across, frame)), frame.wide, frame.high, across)
+    return DrawnChart((*parts, *_marks(marks, across, frame)), frame.wide, frame.high, across)
 
 
 def fan(
@@ -81,7 +81,7 @@ def fan(
     marks: Iterable[Mark] = (),
     shades: Iterable[Shade] = (),
     reach: tuple[float, float] | None = None,
-) -> Drawn:
+) -> DrawnChart:
     """Quantiles over time: a band between each pair, and the middle one with its interval on top.
 
     Args:
@@ -103,7 +103,7 @@ def fan(
     parts += _ahead(picture, middle, across, up)
     parts.append('<g class="series c0">')
     for low, high in zip(range(len(best) // 2), range(len(best) - 1, 0, -1), strict=False):
-        between = Line("", best[low].values, best[low].values, best[high].values)
+        between = SeriesLine("", best[low].values, best[low].values, best[high].values)
         parts.append(f"<g><title>{escape(f'{names[low]} to {names[high]}')}</title>")
         parts += [*_band(picture.times, between, across, up), "</g>"]
     parts.append("</g>")
@@ -118,7 +118,7 @@ def fan(
         (n, each, "c1" if each is middle else "c0") for n, each in zip(names, ordered, strict=True)
     ]
     parts += [*_flags(picture, [middle], across, up), *_names(ends, up, frame)]
-    return Drawn((*parts, *_marks(marks, across, frame)), frame.wide, frame.high, across)
+    return DrawnChart((*parts, *_marks(marks, across, frame)), frame.wide, frame.high, across)
 
 
 def _ahead(picture: Picture, series: Series, across: Across, up: Scale) -> Iterator[str]:
@@ -253,7 +253,7 @@ def _marks(marks: Iterable[Mark], across: Across, frame: Frame) -> Iterator[str]
             yield f"<title>{escape(what)}</title></path>"
 
 
-def _band(times: Sequence[int], line: Line, across: Across, up: Scale) -> Iterator[str]:
+def _band(times: Sequence[int], line: SeriesLine, across: Across, up: Scale) -> Iterator[str]:
     if line.lower is None or line.upper is None:
         return
     lower, upper = line.lower, line.upper

@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape
 from streamdp.reports.charts.frame import (
     LETTER,
     WIDE,
-    Drawn,
+    DrawnChart,
     Frame,
     across_of,
     moments,
@@ -48,7 +48,7 @@ class _Shades(NamedTuple):
         return 0.04 + 0.96 * (number - self.low) / self.span
 
 
-def over_time(picture: Picture, frame: Frame = WIDE) -> Drawn:
+def over_time(picture: Picture, frame: Frame = WIDE) -> DrawnChart:
     """Many series at once: a row each, a column a release, the darker the more."""
     shown = picture.series[:MOST_ROWS]
     names = [_row_name(picture.called(each), frame) for each in shown]
@@ -82,7 +82,7 @@ def over_time(picture: Picture, frame: Frame = WIDE) -> Drawn:
         )
         parts.append(f"<title>{escape(f'{picture.batches[at]}: {flag}')}</title></path>")
     axis = [each for each in moments(across, frame.ground) if each.startswith("<text")]
-    return Drawn((*parts, *axis), frame.wide, frame.high, across, (frame.top, HIGH))
+    return DrawnChart((*parts, *axis), frame.wide, frame.high, across, (frame.top, HIGH))
 
 
 def _key(shades: _Shades, unit: str, frame: Frame) -> Iterator[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from streamdp.reports.charts.choices import MOST, Choice, choices
-from streamdp.reports.charts.frame import SIZES, Drawn, Frame
+from streamdp.reports.charts.frame import SIZES, DrawnChart, Frame
 from streamdp.reports.charts.lines import has_numbers, lines
 from streamdp.reports.charts.stacked import legend, stacked
 from streamdp.reports.releases.columns import columns_of
@@ -79,7 +79,7 @@ def _over_time(job: str, name: str, form: str, whole: Picture) -> OwnChart:
     return OwnChart(said, _sized(partial(lines, whole), f"{job}: {said} over time"))
 
 
-def _sized(draw: Callable[[Frame], Drawn | None], title: str) -> dict[str, str]:
+def _sized(draw: Callable[[Frame], DrawnChart | None], title: str) -> dict[str, str]:
     """A chart in both sizes; none where nothing can be drawn."""
     found = {name: draw(frame) for name, frame in SIZES.items()}
     return {name: drawn.svg(title) for name, drawn in found.items() if drawn is not None}

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-from streamdp.reports.charts.frame import LEFT, MINI, SMALL, WIDE, WIDTH, Drawn, Frame, whole
+from streamdp.reports.charts.frame import LEFT, MINI, SMALL, WIDE, WIDTH, DrawnChart, Frame, whole
 from streamdp.reports.charts.lines import Mark, Shade, fan, has_numbers, lines
 from streamdp.reports.charts.maps import over_time
 from streamdp.reports.releases.happenings import Happenings
@@ -70,7 +70,7 @@ class _Part:
     form: str
     reach: tuple[float, float]
 
-    def drawn(self, frame: Frame, marks: Iterable[Mark], shades: Iterable[Shade]) -> Drawn:
+    def drawn(self, frame: Frame, marks: Iterable[Mark], shades: Iterable[Shade]) -> DrawnChart:
         if self.form == "map":
             return over_time(self.picture, frame)
         draw = fan if self.form == "fan" else lines

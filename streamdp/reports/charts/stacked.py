@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
-from streamdp.reports.charts.frame import WIDE, Drawn, Frame, across_of, axes, colours
+from streamdp.reports.charts.frame import WIDE, DrawnChart, Frame, across_of, axes, colours
 from streamdp.reports.charts.scales import Scale
 from streamdp.reports.releases.series import Picture, Series
 
@@ -16,7 +16,7 @@ VISIBLE = 0.02
 """A share that can be seen; series that never have it are in the rest."""
 
 
-def stacked(picture: Picture, frame: Frame = WIDE) -> Drawn | None:
+def stacked(picture: Picture, frame: Frame = WIDE) -> DrawnChart | None:
     """Share of each series in the sum over all, at each moment; nothing without any share."""
     layers = _layers(picture)
     if not layers:
@@ -36,7 +36,7 @@ def stacked(picture: Picture, frame: Frame = WIDE) -> Drawn | None:
         parts.append(f'<g class="series {colour}"><title>{escape(name)}</title>')
         parts.append(f'<path class="layer" d="M{path}Z"/></g>')
         ground = above
-    return Drawn(tuple(parts), frame.wide, frame.high, across)
+    return DrawnChart(tuple(parts), frame.wide, frame.high, across)
 
 
 def legend(picture: Picture) -> tuple[tuple[str, str], ...]:

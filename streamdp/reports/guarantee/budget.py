@@ -9,7 +9,7 @@ from streamdp.config import Configuration
 from streamdp.database import Database
 from streamdp.privacy.filters import Item
 from streamdp.reports.guarantee.outlook import (
-    Clock,
+    BatchClock,
     Lasts,
     WhatIf,
     at_pace,
@@ -43,7 +43,7 @@ class Budget:
     report: ScopeReport
     worst_nano: int
     rooms: tuple[Room, ...]
-    clock: Clock
+    clock: BatchClock
     now: Lasts
     pace: Lasts | None
     takers: tuple[tuple[str, Item | None, Taken], ...]

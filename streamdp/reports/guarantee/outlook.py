@@ -156,7 +156,7 @@ def sum_of(items: Iterable[Item]) -> Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class BatchClock:
     """Where the batches of a source lie.
 
     Args:
@@ -189,7 +189,7 @@ class Clock:
 
 def clock(
     database: Database, scope: str, measure: Measure, every: int | None, ends: int | None = None
-) -> Clock:
+) -> BatchClock:
     """Where the last batches of a source lie, and what they were charged."""
     near = last_places(database, Limit(0, measure, batches=2 * RECENT + 1), scope)
     borne = borne_by(database, scope, near)
@@ -201,13 +201,13 @@ def clock(
         dated = [at for place in near if (at := moment_of_key(place.key)) is not None]
         known = len(dated) == len(near) > 1 and dated == sorted(dated)
         apart = (dated[-1] - dated[0]) // (len(dated) - 1) if known else 0
-        return Clock(dated[-1] if apart else None, apart, charged, len(near))
+        return BatchClock(dated[-1] if apart else None, apart, charged, len(near))
     # Batches that grow all begin as one: they lie at their ends.
     last = near[-1].end - every if near else None
-    return Clock(last, every, charged, len(near), ends)
+    return BatchClock(last, every, charged, len(near), ends)
 
 
-def lasts(price: Item, found: Sequence[Room], at: Clock, measure: Measure, cap: int) -> Lasts:
+def lasts(price: Item, found: Sequence[Room], at: BatchClock, measure: Measure, cap: int) -> Lasts:
     """How long the lifetime caps last if every batch costs as much.
 
     Args:
@@ -241,7 +241,7 @@ def _refused(price: Item, found: Sequence[Room], every: int) -> tuple[str, ...]:
     return tuple(refused)
 
 
-def at_pace(left_nano: int, at: Clock) -> Lasts | None:
+def at_pace(left_nano: int, at: BatchClock) -> Lasts | None:
     """How long a budget lasts if batches go on to be charged as the last ones were."""
     if not at.charged or at.charged >= UNBOUNDED:
         return None

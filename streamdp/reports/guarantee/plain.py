@@ -30,7 +30,7 @@ NOT_PROMISED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class BatchStretch:
     """What one unit may lose in some batches that follow each other.
 
     Args:
@@ -83,7 +83,7 @@ def stretches(
     at: Fraction,
     *,
     growing: bool,
-) -> list[Stretch]:
+) -> list[BatchStretch]:
     """One batch, the batches of a week, and all: what one in each of them loses at most.
 
     Args:
@@ -106,7 +106,7 @@ def stretches(
     return [*found, for_ever(caps, spent, at)]
 
 
-def for_ever(caps: Caps, spent: int | None, at: Fraction) -> Stretch:
+def for_ever(caps: Caps, spent: int | None, at: Fraction) -> BatchStretch:
     """What one in all batches of a source loses at most.
 
     Args:
@@ -128,14 +128,14 @@ def _some(every: int | None) -> list[tuple[str, Limit]]:
 
 def _stretch(
     over: str, limit: Limit, caps: Caps, every: int | None, so_far: int | None, at: Fraction
-) -> Stretch:
+) -> BatchStretch:
     most = _allowed(limit, [each for each in caps.limits if each.measure == caps.measure], every)
     delta = _allowed(limit, caps.deltas, every)
     if caps.measure == "rho":
         rest = at - Fraction(delta, ATTO)
         most = epsilon_of_rho(most, rest) if rest > 0 else UNBOUNDED
         delta = math.ceil(at * ATTO)
-    return Stretch(over, limit, most, delta, so_far)
+    return BatchStretch(over, limit, most, delta, so_far)
 
 
 def _allowed(stretch: Limit, limits: list[Limit] | tuple[Limit, ...], every: int | None) -> int:

@@ -22,7 +22,7 @@ from streamdp.reports.releases.headline import headline_series
 from streamdp.reports.releases.sentences import CLEAR, change_said
 from streamdp.reports.releases.series import MEASURED, NESTED, Picture, row_name, text_of
 from streamdp.store.measurements import batches_span, select_measurements
-from streamdp.store.reading.browse import Stretch, count_releases, newest_releases
+from streamdp.store.reading.browse import WindowRange, count_releases, newest_releases
 from streamdp.store.reading.places import moment_of, moment_of_key
 from streamdp.types import Column, Json, MeasuredRelease, Release
 
@@ -301,7 +301,7 @@ def since_before(
     """
     series = headline_series(whole, configuration.releases[job].headline)
     step, period, before = _last_whole(configuration, job, newest)
-    last = newest_releases(database, job, 1, Stretch(period.since, period.until))
+    last = newest_releases(database, job, 1, WindowRange(period.since, period.until))
     if series is None or whole.axis != "time" or not last:
         return None
     if newest.window_start is None and count_releases(database, job) > MOST_FILES:
@@ -345,7 +345,7 @@ def _released(database: Database, job: str, *periods: Period) -> Both:
     """The releases of each period; none of one that has too many to be averaged."""
 
     def read(period: Period) -> tuple[Release, ...]:
-        stretch = Stretch(period.since, period.until)
+        stretch = WindowRange(period.since, period.until)
         found = newest_releases(database, job, MOST_AVERAGED + 1, stretch)
         return found if len(found) <= MOST_AVERAGED else ()
 

@@ -15,7 +15,7 @@ from streamdp.reports.releases.periods import Period, period_of
 from streamdp.reports.releases.series import Picture, picture
 from streamdp.reports.releases.sheet import data_sheet
 from streamdp.reports.releases.summary import Summary, summary
-from streamdp.store.reading.browse import Stretch, newest_releases, sampled_releases
+from streamdp.store.reading.browse import WindowRange, newest_releases, sampled_releases
 from streamdp.store.reading.places import moment_of
 from streamdp.types import Column, Json, Release
 
@@ -41,7 +41,7 @@ class Digest:
     """
 
     job: str
-    stretch: Stretch
+    stretch: WindowRange
     picture: Picture
     every: int
     releases: tuple[Release, ...]
@@ -75,7 +75,7 @@ def digest(
     zone = configuration.source_section(job).zone
     if until is None and period != "all":
         whole_one = last_whole(last, period, zone)
-        if newest_releases(database, job, 1, Stretch(whole_one.since, whole_one.until)):
+        if newest_releases(database, job, 1, WindowRange(whole_one.since, whole_one.until)):
             moment = whole_one.since
     stretch = period_of(moment, period, zone)
     found, every = sampled_releases(database, job, MOST, stretch)
@@ -101,7 +101,7 @@ def digest(
     )
 
 
-def _within(all_: Happenings, stretch: Stretch) -> Happenings:
+def _within(all_: Happenings, stretch: WindowRange) -> Happenings:
     low = float("-inf") if stretch.since is None else stretch.since
     high = float("inf") if stretch.until is None else stretch.until
     return Happenings(

@@ -12,7 +12,7 @@ from itertools import islice, pairwise
 
 from streamdp.reports.releases.digits import of_width, written
 from streamdp.reports.releases.sentences import amounts, sure_said
-from streamdp.reports.releases.series import MEASURED, Line, Picture, Series
+from streamdp.reports.releases.series import MEASURED, Picture, Series, SeriesLine
 from streamdp.types.releases import HARDLY_ANY
 
 HOUR, DAY, WEEK = 3600, 86_400, 7 * 86_400
@@ -150,7 +150,7 @@ def rounded(value: float, ends: tuple[float, float] | None = None) -> str:
     return written(value, digits)
 
 
-def digits_of(line: Line) -> int | None:
+def digits_of(line: SeriesLine) -> int | None:
     """Digits after the point that most intervals of a line support; None without intervals."""
     widths = [upper - lower for lower, upper in line.intervals() if upper > lower]
     if not widths:
@@ -173,7 +173,7 @@ def _is_half(label: str | None) -> bool:
     return label in ("0.5", "median")
 
 
-def _at(line: Line, at: int) -> tuple[float | None, tuple[float, float] | None]:
+def _at(line: SeriesLine, at: int) -> tuple[float | None, tuple[float, float] | None]:
     """The value at one place, and its interval if there is one."""
     lower = line.lower[at] if line.lower else None
     upper = line.upper[at] if line.upper else None
@@ -245,7 +245,7 @@ def unusual_by_chance(picture: Picture, rows: Sequence[Series]) -> int:
     return math.ceil(sum(Fraction(2, many + 1) for many in known))
 
 
-def _earlier(picture: Picture, line: Line) -> Iterator[float]:
+def _earlier(picture: Picture, line: SeriesLine) -> Iterator[float]:
     """Earlier values, the last first: of the same weekday, where batches are days."""
     weekly = _is_daily(picture)
     for at in range(len(picture.times) - 2, -1, -1):

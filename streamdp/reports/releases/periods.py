@@ -7,21 +7,21 @@ from typing import Literal
 from zoneinfo import ZoneInfo
 
 from streamdp.answers.periods import Step, holding
-from streamdp.store.reading.browse import Stretch
+from streamdp.store.reading.browse import WindowRange
 
 Period = Literal["day", "week", "month", "quarter", "year", "all"]
 
 
-def period_of(moment: int, period: Period, zone: str = "UTC") -> Stretch:
+def period_of(moment: int, period: Period, zone: str = "UTC") -> WindowRange:
     """The day, week, month… that a moment lies in.
 
     >>> period_of(0, "week"), period_of(0, "day", "Europe/Berlin")
-    (Stretch(since=-259200, until=345600), Stretch(since=-3600, until=82800))
+    (WindowRange(since=-259200, until=345600), WindowRange(since=-3600, until=82800))
     """
     if period == "all":
-        return Stretch()
+        return WindowRange()
     found = holding(period, moment, zone)
-    return Stretch(found.since, found.until)
+    return WindowRange(found.since, found.until)
 
 
 def day_of(moment: int, zone: str = "UTC") -> str:

@@ -30,7 +30,7 @@ Numbers = tuple[float | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SeriesLine:
     """Numbers of one column over time, with the interval around them if there is one."""
 
     column: str
@@ -67,8 +67,8 @@ class Series:
     """
 
     labels: tuple[str | None, ...]
-    raw: Line
-    estimate: Line | None
+    raw: SeriesLine
+    estimate: SeriesLine | None
     cells: tuple[Json, ...]
     flags: tuple[str | None, ...] = ()
     key: str = ""
@@ -79,7 +79,7 @@ class Series:
         return " · ".join(filter(None, self.labels)) or "value"
 
     @property
-    def best(self) -> Line:
+    def best(self) -> SeriesLine:
         """The series that is shown where there is room for one."""
         return self.estimate or self.raw
 
@@ -87,7 +87,7 @@ class Series:
         """What is odd about the row at one place; None where nothing is."""
         return self.flags[at] if self.flags else None
 
-    def told(self, line: Line) -> Line:
+    def told(self, line: SeriesLine) -> SeriesLine:
         """A line of the series without the places where values say nothing of the records."""
         if HARDLY_ANY not in self.flags:
             return line
@@ -98,7 +98,7 @@ class Series:
             )
 
         ends = (None if each is None else kept(each) for each in (line.lower, line.upper))
-        return Line(line.column, kept(line.values), *ends)
+        return SeriesLine(line.column, kept(line.values), *ends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,11 +392,11 @@ def _series(
     return Series(labels, _line(raw, rows, columns), estimate, tuple(cells), odd)
 
 
-def _has_values(line: Line) -> bool:
+def _has_values(line: SeriesLine) -> bool:
     return any(value is not None for value in line.values)
 
 
-def _has_no_interval(line: Line) -> bool:
+def _has_no_interval(line: SeriesLine) -> bool:
     return line.lower is None
 
 
@@ -408,10 +408,10 @@ def candidate(row: Row, names: Sequence[str]) -> str:
     return " · ".join(f"{name} {text}" for name, text in said.items())
 
 
-def _line(column: str, rows: Sequence[Row], columns: Sequence[Column]) -> Line:
+def _line(column: str, rows: Sequence[Row], columns: Sequence[Column]) -> SeriesLine:
     ends = {each.role: each.name for each in columns if each.about == column}
     lower, upper = ends.get("lower"), ends.get("upper")
-    return Line(
+    return SeriesLine(
         column,
         _numbers(rows, column),
         None if lower is None else _numbers(rows, lower),

@@ -36,7 +36,7 @@ SHORT_RUNWAY = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Alert:
+class StateAlert:
     """Something that needs an operator, in a job or in the whole."""
 
     level: Literal["error", "warning"]
@@ -93,7 +93,7 @@ class Overview:
     gates: tuple[GateStatus, ...]
     purses: tuple[Purse, ...]
     beat: Pulse | None
-    alerts: tuple[Alert, ...]
+    alerts: tuple[StateAlert, ...]
 
 
 def overview(
@@ -160,40 +160,44 @@ def purse_of(database: Database, source: str) -> Purse | None:
     return Purse(source, caps.measure, spent, caps.lifetime_nano, delta, most)
 
 
-def of_daemon(state: DaemonState, pulse: Pulse | None) -> list[Alert]:
+def of_daemon(state: DaemonState, pulse: Pulse | None) -> list[StateAlert]:
     """What needs an operator in the daemon as a whole."""
     if state != "dead":
         return [] if pulse is None else list(_of_pulse(pulse))
     text = "gives no sign of life, and has not stopped on purpose: nothing is released"
-    return [Alert("error", "daemon", text)]
+    return [StateAlert("error", "daemon", text)]
 
 
-def _of_pulse(pulse: Pulse) -> Iterator[Alert]:
+def _of_pulse(pulse: Pulse) -> Iterator[StateAlert]:
     """What a daemon that works meets in its store, its copies and its configuration."""
     if pulse.store:
-        yield Alert("error", "store", pulse.store)
+        yield StateAlert("error", "store", pulse.store)
     if pulse.backup:
-        yield Alert("warning", "backup", pulse.backup)
+        yield StateAlert("warning", "backup", pulse.backup)
     if pulse.reload:
-        yield Alert("warning", "configuration", f"the last reload was refused: {pulse.reload}")
+        yield StateAlert("warning", "configuration", f"the last reload was refused: {pulse.reload}")
     for each in pulse.asking:
         if each.state == "hung":
             text = f"{each.state}: a question for {each.job}, since {_minute(each.since)}"
-            yield Alert("error", f"source {each.source}", text)
+            yield StateAlert("error", f"source {each.source}", text)
 
 
-def _of_job(job: JobLook) -> list[Alert]:
+def _of_job(job: JobLook) -> list[StateAlert]:
     status, name = job.status, job.status.report.job
-    found = [Alert(_level(hold), name, told(hold)) for hold in status.holds]
+    found = [StateAlert(_level(hold), name, told(hold)) for hold in status.holds]
     if not found and job.runway is not None and job.runway < SHORT_RUNWAY:
-        found.append(Alert("warning", name, f"has budget for {job.runway} more"))
+        found.append(StateAlert("warning", name, f"has budget for {job.runway} more"))
     if status.report.dead_letters:
         count = status.report.dead_letters
-        found.append(Alert("error", name, f"has {count} deliveries that sinks did not take"))
+        found.append(StateAlert("error", name, f"has {count} deliveries that sinks did not take"))
     if status.suspect:
-        found.append(Alert("warning", name, f"has a suspect release: {'; '.join(status.suspect)}"))
+        found.append(
+            StateAlert("warning", name, f"has a suspect release: {'; '.join(status.suspect)}")
+        )
     if status.passed_over:
-        found.append(Alert("warning", name, f"had {status.passed_over} batches refused by a cap"))
+        found.append(
+            StateAlert("warning", name, f"had {status.passed_over} batches refused by a cap")
+        )
     return found
 
 
@@ -211,6 +215,6 @@ def _minute(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def _of_gates(gates: tuple[GateStatus, ...]) -> list[Alert]:
+def _of_gates(gates: tuple[GateStatus, ...]) -> list[StateAlert]:
     waiting = [gate.report.gate for gate in gates if gate.state == "rearm it"]
-    return [Alert("warning", name, "waits for `streamdp rearm`") for name in waiting]
+    return [StateAlert("warning", name, "waits for `streamdp rearm`") for name in waiting]

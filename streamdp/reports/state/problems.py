@@ -9,10 +9,10 @@ from streamdp.database import Database
 from streamdp.files import nearest, resolve
 from streamdp.objects.address import is_address
 from streamdp.sources.windows import Windows
-from streamdp.store.problems import Problem, problems
+from streamdp.store.problems import BatchProblem, problems
 
 
-def wrong_now(configuration: Configuration, database: Database | None) -> Iterator[Problem]:
+def wrong_now(configuration: Configuration, database: Database | None) -> Iterator[BatchProblem]:
     """Problems of configured sources, jobs and gates, in public words.
 
     Args:
@@ -27,14 +27,14 @@ def wrong_now(configuration: Configuration, database: Database | None) -> Iterat
             yield problem
 
 
-def unfound(configuration: Configuration) -> Iterator[Problem]:
+def unfound(configuration: Configuration) -> Iterator[BatchProblem]:
     """Paths that find no file; a storage is not asked for objects."""
     for name, source in configuration.sources.items():
         files = source.path and source.table_name() is None and not source.is_lake()
         files = files and not is_address(source.path)
         if files and not resolve(source.path):
             waits = "" if isinstance(source.batches, Windows) else " yet"
-            yield Problem(
+            yield BatchProblem(
                 f"source {name}",
                 "",
                 "no-file",

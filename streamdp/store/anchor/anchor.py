@@ -72,7 +72,7 @@ class NewerAnchorError(IntegrityError):
     """A line that hangs in its chain says what this version does not know."""
 
 
-class State(NamedTuple):
+class StoreState(NamedTuple):
     """State of a store: its epoch, and number and hash of its last ledger row."""
 
     epoch: int
@@ -127,7 +127,7 @@ class Spending(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class AnchorLine:
     """One intent.
 
     Args:
@@ -142,13 +142,13 @@ class Line:
 
     follows: bool
     rebound: bool
-    base: State
-    target: State
+    base: StoreState
+    target: StoreState
     spent: tuple[Spending, ...] = ()
     assumes: bool = False
 
 
-def read(path: Path) -> Iterator[Line]:
+def read(path: Path) -> Iterator[AnchorLine]:
     """Lines of an anchor, oldest first; a torn last one is left out.
 
     Raises:
@@ -156,7 +156,7 @@ def read(path: Path) -> Iterator[Line]:
     """
     try:
         with path.open("rb") as file:
-            yield from (line for _, _, line in scan(path, file) if isinstance(line, Line))
+            yield from (line for _, _, line in scan(path, file) if isinstance(line, AnchorLine))
     except OSError:
         raise missing(path) from None
 
@@ -184,7 +184,7 @@ def missing(path: Path) -> IntegrityError:
     )
 
 
-def scan(path: Path, file: BinaryIO) -> Iterator[tuple[str, int, Line | str]]:
+def scan(path: Path, file: BinaryIO) -> Iterator[tuple[str, int, AnchorLine | str]]:
     """Each line, the check it ends in, and the bytes up to its end; the first is an identity.
 
     Raises:
@@ -192,7 +192,7 @@ def scan(path: Path, file: BinaryIO) -> Iterator[tuple[str, int, Line | str]]:
         NewerAnchorError: A line is whole, and of a later version.
     """
     check, size = "", 0
-    line: Line | None = None
+    line: AnchorLine | None = None
     for number, text in enumerate(file, start=1):
         if not text.endswith(b"\n"):
             return
@@ -210,7 +210,7 @@ def scan(path: Path, file: BinaryIO) -> Iterator[tuple[str, int, Line | str]]:
             )
         try:
             if number == 1:
-                found: Line | str = _identity(*word)
+                found: AnchorLine | str = _identity(*word)
             else:
                 found = line = _line(word, line)
         except (ValueError, TypeError, IndexError, AttributeError):
@@ -224,7 +224,7 @@ def scan(path: Path, file: BinaryIO) -> Iterator[tuple[str, int, Line | str]]:
         yield check, size, found
 
 
-def newest_target(path: Path) -> State | None:
+def newest_target(path: Path) -> StoreState | None:
     """State that the last line names, read from the end of the file.
 
     None if that line is torn, altered, too long or of a later version: `scan` says which.
@@ -237,8 +237,8 @@ def newest_target(path: Path) -> State | None:
         *word, _ = json.loads(last)
         if rest or sealed(check.decode(), word)[1] != last + b"\n":
             return None
-        target = State(*word[1:4])
-        return _line(word, Line(True, False, target, target)).target
+        target = StoreState(*word[1:4])
+        return _line(word, AnchorLine(True, False, target, target)).target
     except (OSError, ValueError, TypeError, IndexError):
         return None
 
@@ -249,23 +249,23 @@ def _identity(form: str, store_id: str) -> str:
     return store_id
 
 
-def _line(word: Json, before: Line | None) -> Line:
+def _line(word: Json, before: AnchorLine | None) -> AnchorLine:
     """A line from its words: bits, epoch, number, hash, then a base if rebound, then charges."""
     bits, *target = word[:4]
     if bits & ~_BITS:
         raise ValueError
     follows, rebound, rest = bool(bits & _FOLLOWS), bool(bits & _REBOUND), word[4:]
     if rebound:
-        base, rest = State(*rest[0]), rest[1:]
+        base, rest = StoreState(*rest[0]), rest[1:]
     elif before is None:
         raise ValueError
     else:
         base = before.target if follows else before.base
     spent = tuple(Spending(*each) for each in rest)
-    return Line(follows, rebound, base, State(*target), spent, bool(bits & _ASSUMES))
+    return AnchorLine(follows, rebound, base, StoreState(*target), spent, bool(bits & _ASSUMES))
 
 
-def words(line: Line) -> Json:
+def words(line: AnchorLine) -> Json:
     """Words of a line; `scan` reads them back."""
     bits = _FOLLOWS * line.follows | _REBOUND * line.rebound | _ASSUMES * line.assumes
     spent = [each.words for each in line.spent]
@@ -304,9 +304,9 @@ def on_one_volume(store: Path, anchor: Path) -> bool:
         return False
 
 
-def start_of(base: State) -> State:
+def start_of(base: StoreState) -> StoreState:
     """State of a store before its first ledger row."""
-    return State.of(base.epoch, 0, "0" * 64)
+    return StoreState.of(base.epoch, 0, "0" * 64)
 
 
 class Anchor:
@@ -320,7 +320,7 @@ class Anchor:
     def __init__(self, path: Path, file: int) -> None:
         self.path, self._file = path, file
         self.store_id: str | None = None
-        self.last: Line | None = None
+        self.last: AnchorLine | None = None
         self._check, self._size = "", 0
 
     @classmethod
@@ -354,7 +354,9 @@ class Anchor:
         """Close the file."""
         os.close(self._file)
 
-    def begin(self, store_id: str, past: Sequence[tuple[State, Spending]], base: State) -> None:
+    def begin(
+        self, store_id: str, past: Sequence[tuple[StoreState, Spending]], base: StoreState
+    ) -> None:
         """Write the store's identity, a line for each past charge, and the store's state.
 
         A beginning that a crash has cut off is written to its end.
@@ -363,10 +365,12 @@ class Anchor:
             StoreError: It cannot be written.
         """
         start, done = start_of(base), self.last.target.seq if self.last else 0
-        head = [] if self.last else [[FORMAT, store_id], words(Line(True, True, start, start))]
+        head = (
+            [] if self.last else [[FORMAT, store_id], words(AnchorLine(True, True, start, start))]
+        )
         lines = [
-            *(Line(True, False, at, at, (spent,)) for at, spent in past if at.seq > done),
-            Line(True, False, base, base),
+            *(AnchorLine(True, False, at, at, (spent,)) for at, spent in past if at.seq > done),
+            AnchorLine(True, False, base, base),
         ]
         self._append(*head, *map(words, lines))
         try:
@@ -375,7 +379,7 @@ class Anchor:
             raise _unusable(self.path, error) from None
         self.store_id, self.last = store_id, lines[-1]
 
-    def intend(self, base: State, target: State, spent: Sequence[Spending] = ()) -> None:
+    def intend(self, base: StoreState, target: StoreState, spent: Sequence[Spending] = ()) -> None:
         """Write what is about to be committed.
 
         Raises:
@@ -389,27 +393,27 @@ class Anchor:
                 where=str(self.path),
                 hint="end all processes that use the store; the next start says how they differ",
             )
-        self._write(Line(base == self.last.target, False, base, target, tuple(spent)))
+        self._write(AnchorLine(base == self.last.target, False, base, target, tuple(spent)))
 
-    def confirm(self, state: State) -> None:
+    def confirm(self, state: StoreState) -> None:
         """Write that the last intent was committed, unless that is known."""
         if self.last is None or not self.last.base == self.last.target == state:
             self.intend(state, state)
 
-    def rebind(self, base: State, target: State, spent: Sequence[Spending]) -> None:
+    def rebind(self, base: StoreState, target: StoreState, spent: Sequence[Spending]) -> None:
         """Go on from a state that does not follow; `spent` is what this anchor did not know."""
         last = self.last
         unfinished = last is not None and last.rebound and not last.assumes and last.base == base
-        self._write(Line(not unfinished, True, base, target, tuple(spent)))
+        self._write(AnchorLine(not unfinished, True, base, target, tuple(spent)))
 
-    def assume(self, base: State, target: State, spent: Sequence[Spending]) -> None:
+    def assume(self, base: StoreState, target: StoreState, spent: Sequence[Spending]) -> None:
         """Go on from a state that does not follow; `spent` is charged between it and the target."""
-        self._write(Line(True, True, base, target, tuple(spent), assumes=True))
+        self._write(AnchorLine(True, True, base, target, tuple(spent), assumes=True))
 
-    def _write(self, line: Line) -> None:
+    def _write(self, line: AnchorLine) -> None:
         self._append(words(line), last=line)
 
-    def _append(self, *lines: Json, last: Line | None = None) -> None:
+    def _append(self, *lines: Json, last: AnchorLine | None = None) -> None:
         """Write lines and wait for the disk; all of them or, as far as can be, none.
 
         What is in the file and what is known of it change together: memory may run out anywhere.

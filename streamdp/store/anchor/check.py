@@ -10,7 +10,7 @@ from pathlib import Path
 from streamdp.database import Database
 from streamdp.errors import IntegrityError
 from streamdp.privacy.amounts import total_text
-from streamdp.store.anchor.anchor import LOST, Spending, State, newest_target, read
+from streamdp.store.anchor.anchor import LOST, Spending, StoreState, newest_target, read
 from streamdp.store.database import snapshot
 from streamdp.store.ledger import chain, ledger
 
@@ -29,15 +29,15 @@ class Difference:
 
     common: int
     ledger_seq: int
-    anchor: State
+    anchor: StoreState
     missing: tuple[Spending, ...]
     unknown: tuple[Spending, ...]
 
 
-def state_of(database: Database) -> State:
+def state_of(database: Database) -> StoreState:
     """State of the store."""
     (epoch,) = database.execute("SELECT epoch FROM instance").fetchone()
-    return State.of(epoch, *chain.head(database))
+    return StoreState.of(epoch, *chain.head(database))
 
 
 def charges_after(database: Database, seq: int) -> tuple[Spending, ...]:
@@ -45,11 +45,11 @@ def charges_after(database: Database, seq: int) -> tuple[Spending, ...]:
     return tuple(Spending(*charge) for _, _, *charge in ledger.charges_after(database, seq))
 
 
-def history(database: Database) -> list[tuple[State, Spending]]:
+def history(database: Database) -> list[tuple[StoreState, Spending]]:
     """All charges of the ledger, and its state after each, for an anchor begun later."""
     (epoch,) = database.execute("SELECT epoch FROM instance").fetchone()
     rows = ledger.charges_after(database, 0)
-    return [(State.of(epoch, seq, digest), Spending(*charge)) for seq, digest, *charge in rows]
+    return [(StoreState.of(epoch, seq, digest), Spending(*charge)) for seq, digest, *charge in rows]
 
 
 def difference(database: Database, anchor: Path) -> Difference:
@@ -61,10 +61,10 @@ def difference(database: Database, anchor: Path) -> Difference:
     Raises:
         IntegrityError: The anchor was altered.
     """
-    rows = {seq: State.of(0, seq, digest).digest for seq, digest in chain.hashes(database)}
+    rows = {seq: StoreState.of(0, seq, digest).digest for seq, digest in chain.hashes(database)}
     missing: list[Spending] = []
     open_spent: tuple[Spending, ...] = ()
-    common, target = 0, State.of(0, 0, "")
+    common, target = 0, StoreState.of(0, 0, "")
     for line in read(anchor):
         if line.follows:
             missing += open_spent
@@ -133,7 +133,7 @@ def _sums(spent: Iterable[Spending]) -> Counter[tuple[str, str]]:
     return sums
 
 
-def refusal(found: Difference, store: State, anchor: Path) -> IntegrityError:
+def refusal(found: Difference, store: StoreState, anchor: Path) -> IntegrityError:
     """The error for a store whose state is not that of its anchor."""
     at, known = (
         f"the ledger ends at row {found.ledger_seq}",

@@ -26,10 +26,10 @@ from streamdp.store import row_checksums
 from streamdp.store.anchor.anchor import (
     SHARED,
     Anchor,
-    Line,
+    AnchorLine,
     NewerAnchorError,
     Spending,
-    State,
+    StoreState,
     is_readable,
     newest_target,
     scan,
@@ -139,7 +139,7 @@ def bind_scope(
     source_binding.write(database, scope, data[scope], {"by": "reconcile"}, now)
 
 
-def next_epoch(database: Database, known: int) -> State:
+def next_epoch(database: Database, known: int) -> StoreState:
     """Begin an epoch behind all that store and anchor know; the state of the store then."""
     database.execute("UPDATE instance SET epoch = max(epoch, ?) + 1, anchored = 1", [known])
     row_checksums.update(database, "instance")
@@ -237,7 +237,7 @@ def adopt(
             anchor.assume(base, target, charges_after(database, base.seq))
 
 
-def _bring_up(database: Database, anchor: Anchor, base: State) -> None:
+def _bring_up(database: Database, anchor: Anchor, base: StoreState) -> None:
     """Write down all that the ledger has spent, in an anchor that binds no store yet.
 
     Raises:
@@ -376,7 +376,7 @@ def _known_before_damage(database: Database, path: Path) -> Counter[tuple[str, M
     """What each source has spent by the unaltered lines of the store's anchor, if it is damaged."""
     (store_id,) = database.execute("SELECT store_id FROM instance").fetchone()
     sums: Counter[tuple[str, Measure]] = Counter()
-    last: Line | None = None
+    last: AnchorLine | None = None
     try:
         with path.open("rb") as file:
             for _, _, line in scan(path, file):
@@ -398,7 +398,7 @@ def _known_before_damage(database: Database, path: Path) -> Counter[tuple[str, M
     return Counter()
 
 
-def _add(sums: Counter[tuple[str, Measure]], line: Line) -> None:
+def _add(sums: Counter[tuple[str, Measure]], line: AnchorLine) -> None:
     for spent in line.spent:
         if not spent.joined:
             sums[spent.scope, "epsilon"] += spent.epsilon_nano or 0

@@ -33,7 +33,7 @@ _WITHIN = (
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class WindowRange:
     """Windows that begin at `since` or later, and before `until`; None for no end.
 
     A batch without a window lies at the date in its key, or when it was released.
@@ -43,7 +43,7 @@ class Stretch:
     until: int | None = None
 
 
-EVERYTHING = Stretch()
+EVERYTHING = WindowRange()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Missed:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class GateAnswer:
     """Answer of a gate on a batch, at the end of its slot."""
 
     batch: str
@@ -71,7 +71,7 @@ def newest_releases(
     database: Database,
     job: str,
     limit: int,
-    stretch: Stretch = EVERYTHING,
+    stretch: WindowRange = EVERYTHING,
     before: str | None = None,
 ) -> tuple[Release, ...]:
     """Releases of a job, the last batch first.
@@ -103,7 +103,7 @@ def newest_releases(
     return tuple(map(_release, rows))
 
 
-def newest_moment(database: Database, job: str, stretch: Stretch = EVERYTHING) -> int | None:
+def newest_moment(database: Database, job: str, stretch: WindowRange = EVERYTHING) -> int | None:
     """Where the last release of a job in a stretch lies in time; None if there is none."""
     about = _about(database, job, stretch)
     (windows,) = database.execute(
@@ -121,7 +121,7 @@ def newest_moment(database: Database, job: str, stretch: Stretch = EVERYTHING) -
 
 
 def sampled_releases(
-    database: Database, job: str, most: int, stretch: Stretch = EVERYTHING
+    database: Database, job: str, most: int, stretch: WindowRange = EVERYTHING
 ) -> tuple[tuple[Release, ...], int]:
     """Releases of a job in the order of batches, and of how many each is one.
 
@@ -163,7 +163,7 @@ def missed_batches(database: Database, job: str, limit: int) -> tuple[Missed, ..
     return tuple(Missed(*row) for row in rows)
 
 
-def gate_answers(database: Database, gate: str, now: int, limit: int) -> tuple[Answer, ...]:
+def gate_answers(database: Database, gate: str, now: int, limit: int) -> tuple[GateAnswer, ...]:
     """The last answers of a gate whose slots are over, newest first."""
     rows = database.execute(
         "SELECT a.batch, b.window_start, b.window_end, a.slot, a.accepted FROM gate_answer a"
@@ -171,7 +171,7 @@ def gate_answers(database: Database, gate: str, now: int, limit: int) -> tuple[A
         " WHERE a.gate = ? AND a.slot <= ? ORDER BY a.slot DESC, a.batch DESC LIMIT ?",
         [gate, now, limit],
     )
-    return tuple(Answer(key, at, end, slot, bool(yes)) for key, at, end, slot, yes in rows)
+    return tuple(GateAnswer(key, at, end, slot, bool(yes)) for key, at, end, slot, yes in rows)
 
 
 def ledger_page(
@@ -202,7 +202,7 @@ def ledger_page(
 
 
 @dataclass(frozen=True, slots=True)
-class Spending:
+class ScopeSpending:
     """What a scope has spent, up to each batch in their order.
 
     Args:
@@ -219,7 +219,7 @@ class Spending:
 
 def spending(
     database: Database, scope: str, most: int, measure: Measure = "epsilon"
-) -> Spending | None:
+) -> ScopeSpending | None:
     """What a scope has spent by its batches: where they lie, not when each was charged.
 
     A backfill charges many batches at once. Batches nearer to each other than one in `most` parts
@@ -251,7 +251,7 @@ def spending(
             found[-1] = (place, found[-1][1] + nano)
         else:
             found.append((place, found[-1][1] + nano))
-    return Spending(tuple(found), last[1], dated)
+    return ScopeSpending(tuple(found), last[1], dated)
 
 
 def _order(database: Database, source: str | None) -> str:
@@ -274,7 +274,7 @@ def _order(database: Database, source: str | None) -> str:
     return "place_of_key(b.key, r.released_at)"
 
 
-def _about(database: Database, job: str, stretch: Stretch) -> dict[str, Any]:
+def _about(database: Database, job: str, stretch: WindowRange) -> dict[str, Any]:
     """Parameters of a query; the source is that of a job's releases, which it never changes."""
     row = database.execute("SELECT source FROM release WHERE job = ? LIMIT 1", [job]).fetchone()
     source = row[0] if row else None

@@ -16,7 +16,7 @@ RELEASE_ID = re.compile(r"[0-9A-Za-z-]{1,64}")
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2})?Z?)?")
 
 
-class Refused(Exception):  # noqa: N818
+class RefusedRequest(Exception):  # noqa: N818
     """A request that is answered with a reason."""
 
     def __init__(self, status: HTTPStatus, why: str) -> None:
@@ -24,14 +24,14 @@ class Refused(Exception):  # noqa: N818
         self.status, self.why = status, why
 
 
-def bad(why: str) -> Refused:
+def bad(why: str) -> RefusedRequest:
     """The error for a parameter that is wrong."""
-    return Refused(HTTPStatus.BAD_REQUEST, why)
+    return RefusedRequest(HTTPStatus.BAD_REQUEST, why)
 
 
-def missing(what: str) -> Refused:
+def missing(what: str) -> RefusedRequest:
     """The error for something that is not there."""
-    return Refused(HTTPStatus.NOT_FOUND, f"there is no such {what}")
+    return RefusedRequest(HTTPStatus.NOT_FOUND, f"there is no such {what}")
 
 
 class Parameters:

@@ -10,9 +10,9 @@ import numpy as np
 
 from streamdp.kinds.experts.forecasts import Forecast, Forecasts
 from streamdp.kinds.experts.kind import Experts
-from streamdp.kinds.experts.losses import Actions, Rules
+from streamdp.kinds.experts.losses import Actions, RuleLosses
 from streamdp.kinds.rules import synthetic
-from streamdp.kinds.rules.rules import RuleGrid, Threshold
+from streamdp.kinds.rules.rules import RuleComparison, RuleGrid
 from streamdp.kinds.selection.candidates import ThresholdRules
 from streamdp.kinds.selection.kind import Selection
 from streamdp.kinds.selection.scores import Errors
@@ -31,7 +31,7 @@ ALWAYS = "a bound for all releases and all experts at once"
 def grid(low: int, high: int, step: int) -> RuleGrid:
     """Rules `departure_delay >= t`."""
     values = tuple(map(Fraction, range(low, high, step)))
-    return RuleGrid((Threshold("departure_delay", ">=", "t", values),))
+    return RuleGrid((RuleComparison("departure_delay", ">=", "t", values),))
 
 
 def days(rules: RuleGrid, seed: int | None, length: int, rows: int = 1000) -> list[TableCounts]:
@@ -64,7 +64,7 @@ def of_rules(
     name: str, tables: Sequence[TableCounts], rules: RuleGrid, epsilon: Fraction
 ) -> Iterator[Row]:
     """Losses of rules, and the regret of what was followed."""
-    kind = Experts(Rules(rules, "late"), epsilon, round(_mean(tables)))
+    kind = Experts(RuleLosses(rules, "late"), epsilon, round(_mean(tables)))
     about = _about("experts, rules", name, _mean(tables), epsilon)
     yield from _of_experts(about, kind, [kind] * len(tables), tables)
 

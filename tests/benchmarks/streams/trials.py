@@ -9,7 +9,7 @@ from multiprocessing import get_context
 
 from streamdp.kinds.quantiles.study import QuantilesStudy
 from streamdp.kinds.study import ORACLE
-from streamdp.simulation.comparison import Comparison, Trial, run
+from streamdp.simulation.comparison import Trial, TrialSetting, run
 from streamdp.types import FloatArray
 from tests.benchmarks.streams.contenders import OURS, Contenders, names
 from tests.benchmarks.streams.settings import PAPERS_LENGTH, Setting, stream_of
@@ -43,7 +43,7 @@ def measured(
         for name in who
         for seed in range(1 if once else seeds.get(name, 1))
     ]
-    comparison = Comparison(QuantilesStudy(), stream, Contenders(setting).kind)
+    comparison = TrialSetting(QuantilesStudy(), stream, Contenders(setting).kind)
     errors = run(comparison, trials, processes=1)
     return {name: [errors[trial] for trial in trials if trial.learner == name] for name in who}
 

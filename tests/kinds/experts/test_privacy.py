@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from streamdp.kinds.experts.kind import Experts
-from streamdp.kinds.experts.losses import Actions, Rules
+from streamdp.kinds.experts.losses import Actions, RuleLosses
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.types import Sums, TableCounts
 from tests.kinds.experts.worlds import ACTIONS, BATCH, RULES, experts, statistics
@@ -26,7 +26,7 @@ def test_mutants_are_caught(mutant: Mutant) -> None:
 
 
 @pytest.mark.parametrize("losses", [RULES, ACTIONS], ids=["rules", "actions"])
-def test_losses_of_rules_are_their_errors(losses: Rules | Actions) -> None:
+def test_losses_of_rules_are_their_errors(losses: RuleLosses | Actions) -> None:
     """With noise that is nearly nought, released losses are those of the batch."""
     kind = Experts(losses, Fraction(10**6), 100)
     statistic = statistics(losses)[3]

@@ -8,7 +8,7 @@ from streamdp.backends.duckdb.records import backend_of_records
 from streamdp.config import load
 from streamdp.errors import ConfigurationError, SourceError
 from streamdp.kinds.experts.kind import Experts
-from streamdp.kinds.experts.losses import Actions, Rules
+from streamdp.kinds.experts.losses import Actions, RuleLosses
 from streamdp.kinds.experts.spec import Regret
 from streamdp.wiring import release_kind
 from tests.kinds.experts.worlds import BATCH
@@ -40,7 +40,7 @@ def experts(folder: Path, body: str) -> Experts:
 def test_rules_and_actions(tmp_path: Path) -> None:
     """Each names its experts in columns of its own."""
     rules, actions = (experts(tmp_path, ROWS + body) for body in (RULES, ACTIONS))
-    assert isinstance(rules.losses, Rules)
+    assert isinstance(rules.losses, RuleLosses)
     assert isinstance(actions.losses, Actions)
     assert (rules.columns[0].name, actions.columns[0].name) == ("t", "action")
     assert rules.losses.count == 10

@@ -8,24 +8,26 @@ from fractions import Fraction
 import numpy as np
 
 from streamdp.kinds.experts.kind import Experts
-from streamdp.kinds.experts.losses import Actions, Rules
-from streamdp.kinds.rules.rules import Feature, Halfspaces, RuleGrid, Threshold
+from streamdp.kinds.experts.losses import Actions, RuleLosses
+from streamdp.kinds.rules.rules import Feature, Halfspaces, RuleComparison, RuleGrid
 from streamdp.types import Batch, IntArray, Neighbours, Sums, TableCounts
 
 CUTS = tuple(map(Fraction, range(3)))
-RULES = Rules(RuleGrid((Threshold("x", ">=", "t", CUTS), Threshold("y", "<", "a", CUTS))), "late")
-HALFSPACES = Rules(
+RULES = RuleLosses(
+    RuleGrid((RuleComparison("x", ">=", "t", CUTS), RuleComparison("y", "<", "a", CUTS))), "late"
+)
+HALFSPACES = RuleLosses(
     Halfspaces((Feature("x", "x", CUTS, CUTS), Feature("y", "y", CUTS, CUTS)), CUTS), "late"
 )
 ACTIONS = Actions((("stay", "0.2"), ("go", "late"), ("wait", "x")), 10)
 BATCH = Batch("s", "1")
 
 
-def experts(losses: Rules | Actions, relation: Neighbours) -> Experts:
+def experts(losses: RuleLosses | Actions, relation: Neighbours) -> Experts:
     return Experts(losses, Fraction(1, 2), 100, relation)
 
 
-def statistics(losses: Rules | Actions) -> list[TableCounts | Sums]:
+def statistics(losses: RuleLosses | Actions) -> list[TableCounts | Sums]:
     """One record of each sort, alone."""
     if isinstance(losses, Actions):
         sums = itertools.product((-10, 0, 10), repeat=3)
@@ -38,7 +40,7 @@ def statistics(losses: Rules | Actions) -> list[TableCounts | Sums]:
     return found
 
 
-def parts(losses: Rules | Actions, statistic: TableCounts | Sums) -> IntArray:
+def parts(losses: RuleLosses | Actions, statistic: TableCounts | Sums) -> IntArray:
     """The integers that noise is added to, the level last."""
     return np.array([*losses.integers(statistic), losses.level(statistic) or 0])
 

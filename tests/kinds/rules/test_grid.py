@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from streamdp.backends.duckdb.dialect import DuckDBDialect
 from streamdp.backends.sql.question import ScanQuestion
-from streamdp.kinds.rules.rules import RuleGrid, Threshold
+from streamdp.kinds.rules.rules import RuleComparison, RuleGrid
 from streamdp.kinds.rules.section import conditions, grid_of, names_of
 from streamdp.types import TableCounts
 
@@ -20,7 +20,7 @@ MEETS = {">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.l
 VALUES = (Fraction(-1), Fraction(0), Fraction(1, 2), Fraction(2))
 
 
-def cell(threshold: Threshold, value: float | None) -> int:
+def cell(threshold: RuleComparison, value: float | None) -> int:
     """Where an engine puts a value on the axis of a threshold."""
     cuts = threshold.dimension().cuts or ()
     if value is None:
@@ -42,8 +42,8 @@ def test_sums_are_those_of_each_rule(
     """Every operator, values on the cuts, and nulls, which meet no rule."""
     grid = RuleGrid(
         (
-            Threshold("x", first, "t", VALUES),  # type: ignore[arg-type]
-            Threshold("y", second, "a", (Fraction(0), Fraction(5))),  # type: ignore[arg-type]
+            RuleComparison("x", first, "t", VALUES),  # type: ignore[arg-type]
+            RuleComparison("y", second, "a", (Fraction(0), Fraction(5))),  # type: ignore[arg-type]
         )
     )
     counts = np.zeros(tuple(axis.size for axis in grid.query().dimensions), dtype=np.int64)
@@ -66,7 +66,7 @@ def test_unsigned_columns_meet_rules() -> None:
     connection = duckdb.connect()
     connection.execute("CREATE TABLE t AS SELECT * FROM (VALUES (0), (3), (200)) AS v(x)")
     for operator_, kind in itertools.product(("<=", ">"), ("UTINYINT", "UINTEGER", "DOUBLE")):
-        threshold = Threshold("x", operator_, "t", (Fraction(0), Fraction(3)))  # type: ignore[arg-type]
+        threshold = RuleComparison("x", operator_, "t", (Fraction(0), Fraction(3)))  # type: ignore[arg-type]
         query, dialect = RuleGrid((threshold,)).query(), DuckDBDialect()
         table = f"(SELECT CAST(x AS {kind}) AS x FROM t) AS typed"
         asked = ScanQuestion(dialect, query, {"d0": kind}, table, "true")

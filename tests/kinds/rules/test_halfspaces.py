@@ -15,7 +15,7 @@ from streamdp.backends.duckdb.records import backend_of_records
 from streamdp.config import load
 from streamdp.errors import ConfigurationError
 from streamdp.kinds.experts.kind import Experts
-from streamdp.kinds.experts.losses import Rules
+from streamdp.kinds.experts.losses import RuleLosses
 from streamdp.kinds.rules.rules import Feature, Halfspaces, RuleErrors
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.types import TableCounts
@@ -90,7 +90,7 @@ def line(folder: Path, body: str = BODY) -> Experts:
 def test_halfspaces_are_experts_at_the_price_of_thresholds(tmp_path: Path) -> None:
     """One record changes one integer by one, and losses are errors on the records of a batch."""
     kind = line(tmp_path)
-    assert isinstance(kind.losses, Rules)
+    assert isinstance(kind.losses, RuleLosses)
     assert kind.noise().scale == Fraction(10, 9)
     exact = Experts(kind.losses, Fraction(10**6), 6)
     plan = exact.plan(exact.init(), BATCH)
@@ -110,7 +110,7 @@ def test_halfspaces_are_experts_at_the_price_of_thresholds(tmp_path: Path) -> No
 def test_the_average_of_experts_is_the_nearest_rule(tmp_path: Path) -> None:
     """Parameter by parameter; what has all weight is its own average."""
     rules = line(tmp_path).losses
-    assert isinstance(rules, Rules)
+    assert isinstance(rules, RuleLosses)
     for number, weights in enumerate(np.eye(10)):
         assert rules.average(weights) == number
     assert rules.average(np.array([0, 0, 0, 0, 0, 0.4, 0, 0, 0, 0.6])) == 7

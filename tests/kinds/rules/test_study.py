@@ -12,7 +12,7 @@ from streamdp.errors import ConfigurationError
 from streamdp.kinds.study import ORACLE
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.planning import comparison
-from streamdp.simulation.comparison import Comparison, Trial
+from streamdp.simulation.comparison import Trial, TrialSetting
 from streamdp.types import Outcome, Sums, TableCounts
 
 HEAD = """
@@ -36,7 +36,7 @@ RELEASES = {
 }
 
 
-def compared(folder: Path, release: str, stream: str, length: int) -> Comparison:
+def compared(folder: Path, release: str, stream: str, length: int) -> TrialSetting:
     path = folder / "config.yaml"
     path.write_text(HEAD.replace("RELEASE", RELEASES[release]))
     configuration = load(path)
@@ -44,7 +44,7 @@ def compared(folder: Path, release: str, stream: str, length: int) -> Comparison
     return comparison.comparison(configuration, section, comparison.Scene(stream, length=length))
 
 
-def late(made: Comparison, variant: str) -> float:
+def late(made: TrialSetting, variant: str) -> float:
     """Mean error of the second half."""
     errors = made.errors(Trial(variant, PRICE, 1))
     return float(errors[len(errors) // 2 :].mean())
@@ -115,7 +115,7 @@ def test_forecasts_of_another_source_are_refused(tmp_path: Path) -> None:
     assert late(made_up, "experts") < 0.1
 
 
-def forecasts(folder: Path, source: str, scene: comparison.Scene) -> Comparison:
+def forecasts(folder: Path, source: str, scene: comparison.Scene) -> TrialSetting:
     """Two forecasts by city: a mean, and one that is never known; unknown ones lose all."""
     groups = "by: [city], groups: [a, b]"
     named = "{right: {job: other, row: {statistic: mean}}, far: {job: other, row: {statistic: no}}}"

@@ -11,7 +11,7 @@ import pytest
 from streamdp.kinds.selection.kind import LEVEL, Choice
 from streamdp.kinds.selection.prior import ROBUST_WEIGHT, virtual_records
 from streamdp.kinds.selection.sample_size import Generalization, shortfall
-from streamdp.kinds.selection.scores import Count
+from streamdp.kinds.selection.scores import CountScore
 from streamdp.mechanisms.finite_choice import exponential_choice
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.types import Sums
@@ -53,7 +53,7 @@ def test_choices_keep_within_the_bound() -> None:
 @pytest.mark.parametrize("learned", [False, True])
 def test_the_published_shortfall_holds(choice: Choice, learned: bool) -> None:
     """By the law of the production draw: all others just too far off, whatever was learned."""
-    kind = replace(listed(Count(), "add-remove", choice), learned=learned)
+    kind = replace(listed(CountScore(), "add-remove", choice), learned=learned)
     within, best, worst = kind.shortfall(), 50, 0.0
     for state in itertools.product((-9.0, 0.0, 9.0), repeat=3 if learned else 0):
         prior = kind.prior.log_prior(np.array(state or [0.0] * 3))
@@ -65,6 +65,6 @@ def test_the_published_shortfall_holds(choice: Choice, learned: bool) -> None:
 
 def test_rounded_virtual_records_are_counted_in_the_shortfall() -> None:
     """With a robust share alone the bound would be broken: half a record is much at a large c."""
-    kind = replace(listed(Count(), "add-remove"), epsilon=Fraction(20))
+    kind = replace(listed(CountScore(), "add-remove"), epsilon=Fraction(20))
     without = shortfall(kind.exponent, kind.count, 1.0 - LEVEL, ROBUST_WEIGHT)
     assert kind.shortfall() == pytest.approx(without + 1.0)

@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from streamdp.kinds.rules.rules import RuleGrid, Threshold
+from streamdp.kinds.rules.rules import RuleComparison, RuleGrid
 from streamdp.kinds.selection import kind as kinds
 from streamdp.kinds.selection.candidates import Conditions, ThresholdRules
 from streamdp.kinds.selection.kind import Choice, Selection
@@ -21,7 +21,7 @@ from streamdp.types import Batch, Neighbours, Sums, TableCounts
 from tests.privacy.ways import Walk, coin, even, law_of
 
 CUTS = (Fraction(0), Fraction(1))
-GRID = RuleGrid((Threshold("x", ">=", "t", CUTS), Threshold("y", ">=", "a", CUTS)))
+GRID = RuleGrid((RuleComparison("x", ">=", "t", CUTS), RuleComparison("y", ">=", "a", CUTS)))
 """Four rules; a record may match any one of two and not the other."""
 
 BONUSES = ((0, 0, 0, 0), (30, 0, 0, 0), (0, 14, 7, 0))

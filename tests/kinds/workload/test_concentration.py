@@ -5,8 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from streamdp.kinds.workload.fitting.distribution import Measurement, Workload, marginals_up_to
-from streamdp.kinds.workload.fitting.hypotheses import ExpectedErrors, Memory, from_json, to_json
+from streamdp.kinds.workload.fitting.distribution import NoisyMarginal, Workload, marginals_up_to
+from streamdp.kinds.workload.fitting.hypotheses import (
+    ExpectedErrors,
+    HypothesisState,
+    from_json,
+    to_json,
+)
 from streamdp.kinds.workload.fitting.spread import Concentration
 from streamdp.types import FloatArray
 
@@ -37,7 +42,7 @@ def test_concentrations_are_learned_through_noise_and_new_orders(place: int) -> 
         table = uneven(generator)
         counts = (table.sum(axis=1), table.sum(axis=0), table.reshape(-1))[place]
         noisy = counts + generator.laplace(0.0, (VARIANCE / 2) ** 0.5, len(counts))
-        learned = learned.after(KNOWN, [Measurement(place, noisy, VARIANCE)], table.sum())
+        learned = learned.after(KNOWN, [NoisyMarginal(place, noisy, VARIANCE)], table.sum())
     seen = [place] if place < 2 else [0, 1, 2]
     wanted = exact(uneven(generator))
     for each in range(3):
@@ -85,7 +90,7 @@ def test_predicates_have_uneven_cells_from_the_start() -> None:
 
 def test_what_was_written_before_concentrations_were_kept_is_read() -> None:
     """It knows none of them; else they are written as they are."""
-    memory = Memory.empty(KNOWN, 100.0)
+    memory = HypothesisState.empty(KNOWN, 100.0)
     state = to_json(memory)
     assert from_json(state, KNOWN).concentration == memory.concentration
     old = {name: value for name, value in state.items() if name not in ("concentrations", "seen")}

@@ -18,9 +18,9 @@ from streamdp.kinds.workload import design as design_module
 from streamdp.kinds.workload import weights
 from streamdp.kinds.workload.design import Course, Design
 from streamdp.kinds.workload.fitting import hypotheses
-from streamdp.kinds.workload.fitting.distribution import Measurement, Workload
+from streamdp.kinds.workload.fitting.distribution import NoisyMarginal, Workload
 from streamdp.kinds.workload.fitting.fitted import Fitting
-from streamdp.kinds.workload.fitting.hypotheses import Fit, Memory
+from streamdp.kinds.workload.fitting.hypotheses import Fit, HypothesisState
 from streamdp.kinds.workload.fitting.spread import Concentration
 from streamdp.kinds.workload.weights import PrivateWeights
 from streamdp.mechanisms import finite_choice
@@ -74,9 +74,9 @@ def forking(reach: int = REACH) -> Iterator[None]:
         yield
 
 
-def remembered(workload: Workload) -> Memory:
+def remembered(workload: Workload) -> HypothesisState:
     """A memory sure of one cell, wrongly or rightly."""
-    memory = Memory.empty(workload, 2.0)
+    memory = HypothesisState.empty(workload, 2.0)
     sure = tuple(
         np.where(np.arange(item.size) == item.size - 1, 3.0, 0.0) for item in workload.items
     )
@@ -92,7 +92,7 @@ def tables(workload: Workload, cells: tuple[int, ...]) -> list[IntArray]:
 def law(
     mechanism: PrivateWeights,
     design: Design,
-    memory: Callable[[tuple[int, ...]], Memory],
+    memory: Callable[[tuple[int, ...]], HypothesisState],
     cells: tuple[int, ...],
     chance: Callable[[], contextlib.AbstractContextManager[None]] = forking,
 ) -> Law:
@@ -109,11 +109,11 @@ def law(
 class FittedOnce(Fitting):
     """Computes the fit to the same measurements once: many walks begin alike."""
 
-    def __init__(self, workload: Workload, memory: Memory) -> None:
+    def __init__(self, workload: Workload, memory: HypothesisState) -> None:
         super().__init__(workload, memory)
         self._known: dict[Any, Fit] = {}
 
-    def fit(self, measurements: tuple[Measurement, ...]) -> Fit:
+    def fit(self, measurements: tuple[NoisyMarginal, ...]) -> Fit:
         key = tuple((each.place, each.values.tobytes(), each.variance) for each in measurements)
         if key not in self._known:
             self._known[key] = super().fit(measurements)
@@ -121,7 +121,7 @@ class FittedOnce(Fitting):
 
 
 @contextlib.contextmanager
-def fitted_once(workload: Workload, memory: Memory) -> Iterator[None]:
+def fitted_once(workload: Workload, memory: HypothesisState) -> Iterator[None]:
     """All draws of a law fit around one memory."""
     fitting = FittedOnce(workload, memory)
     with patch.object(weights, "Fitting", lambda *arguments: fitting):
@@ -133,8 +133,8 @@ def largest_loss(
     rounds: int,
     marginals: list[tuple[int, ...]],
     learned: bool = False,
-    memory: Callable[[tuple[int, ...]], Memory] | None = None,
-    start: Memory | None = None,
+    memory: Callable[[tuple[int, ...]], HypothesisState] | None = None,
+    start: HypothesisState | None = None,
     pairs: Sequence[tuple[tuple[int, ...], tuple[int, ...]]] | None = None,
     reach: int = REACH,
 ) -> float:
@@ -142,7 +142,7 @@ def largest_loss(
     workload = Workload.of((2, 2), marginals)
     mechanism = PrivateWeights(workload, EPSILON, 2, neighbours, rounds=rounds)
     if start is None:
-        start = remembered(workload) if learned else Memory.empty(workload, 2.0)
+        start = remembered(workload) if learned else HypothesisState.empty(workload, 2.0)
     memory = memory or (lambda cells: start)
     design = mechanism.design(start)
     worst = 0.0
@@ -156,7 +156,7 @@ def largest_loss(
     return worst / float(epsilon_of(design.event()) or 0)
 
 
-def seen(cells: tuple[int, ...], workload: Workload) -> Memory:
+def seen(cells: tuple[int, ...], workload: Workload) -> HypothesisState:
     """A memory of the batch that it is to foretell: it is right if there are two records."""
     memory, (first, _) = remembered(workload), tables(workload, cells)
     right = sum(cells) == 2
@@ -165,14 +165,14 @@ def seen(cells: tuple[int, ...], workload: Workload) -> Memory:
     return replace(memory, total=float(max(sum(cells), 1)), slow=known, last=known)
 
 
-def foretelling(workload: Workload, uneven: int = 0) -> Memory:
+def foretelling(workload: Workload, uneven: int = 0) -> HypothesisState:
     """A memory without values, which foretells that one item is far more uneven than the other."""
     sums = tuple(8.0 if place == uneven else 4.0 for place in range(len(workload.items)))
     known = Concentration(sums, (4.0,) * len(sums))
-    return replace(Memory.cold(workload, 2.0), concentration=known)
+    return replace(HypothesisState.cold(workload, 2.0), concentration=known)
 
 
-def foretelling_of(cells: tuple[int, ...], workload: Workload) -> Memory:
+def foretelling_of(cells: tuple[int, ...], workload: Workload) -> HypothesisState:
     """The same, of the batch that it is to foretell."""
     return foretelling(workload, uneven=sum(cells) % 2)
 
@@ -245,7 +245,7 @@ def test_a_course_that_turns_loses_epsilon_and_no_more() -> None:
     assert 0.99 < found <= 1 + 1e-9
 
 
-def blind_laws(memory: Callable[[tuple[int, ...]], Memory]) -> list[Law]:
+def blind_laws(memory: Callable[[tuple[int, ...]], HypothesisState]) -> list[Law]:
     """Laws of neighbours of a release of one round that is blind."""
     mechanism = PrivateWeights(Workload.of((2, 2), ONE_WAY), EPSILON, 2, choose="auto")
     design = Design(EPSILON, 1, choose="auto", blind=True)
@@ -266,7 +266,7 @@ def test_a_blind_round_that_reads_the_batch_is_caught() -> None:
     """Spreads that follow the batch choose another item for its neighbour, in every outcome."""
     start = remembered(Workload.of((2, 2), ONE_WAY))
 
-    def reading(cells: tuple[int, ...]) -> Memory:
+    def reading(cells: tuple[int, ...]) -> HypothesisState:
         omegas = (0.0, 9.0) if sum(cells) % 2 else (9.0, 0.0)
         return replace(start, spread=replace(start.spread, omegas=omegas))
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamdp.kinds.workload.fitting.distribution import Measurement, Workload, marginals_up_to
+from streamdp.kinds.workload.fitting.distribution import NoisyMarginal, Workload, marginals_up_to
 from streamdp.kinds.workload.fitting.fitted import Fitting
-from streamdp.kinds.workload.fitting.hypotheses import BIAS, LAST, SLOW, UNIFORM, Memory
+from streamdp.kinds.workload.fitting.hypotheses import BIAS, LAST, SLOW, UNIFORM, HypothesisState
 from streamdp.kinds.workload.weights import PrivateWeights
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.types import IntArray
@@ -34,7 +34,7 @@ def test_counts_without_noise_are_fitted(amount: int, loss: Any) -> None:
         for item in known.items
     ]
     mechanism = PrivateWeights(known, Fraction(amount), ROWS, rounds=3, loss=loss)
-    memory = Memory.empty(known, ROWS)
+    memory = HypothesisState.empty(known, ROWS)
     for number in range(2):
         drawn = mechanism.draw(mechanism.design(memory), memory, counts, PublicEntropy(str(number)))
         memory = memory.after(drawn.fit)
@@ -42,10 +42,10 @@ def test_counts_without_noise_are_fitted(amount: int, loss: Any) -> None:
             assert drawn.fit.distribution.masses(item) == pytest.approx(count, abs=2.0)
 
 
-def ended() -> tuple[Workload, Memory]:
+def ended() -> tuple[Workload, HypothesisState]:
     """A workload, and a memory that is sure of what it has learned."""
     known = Workload.of((16, 2), marginals_up_to(2, 2))
-    first = Memory.empty(known, ROWS)
+    first = HypothesisState.empty(known, ROWS)
     potentials = (np.linspace(1.4, -1.4, 16), *first.slow[1:])
     evidence = (-8.0, 0.0, 0.0)
     return known, replace(first, releases=50, slow=potentials, last=potentials, evidence=evidence)
@@ -56,7 +56,7 @@ def test_the_past_is_ahead_by_no_more_than_measurements_show(noise: float) -> No
     """So a batch that is not as foretold ends it, be it measured well or badly."""
     known, past = ended()
     fitting = Fitting(known, past)
-    usual = Measurement(0, fitting.prior_masses(SLOW, 0), noise)
+    usual = NoisyMarginal(0, fitting.prior_masses(SLOW, 0), noise)
     ending = fitting.fit((replace(usual, values=usual.values[::-1]),))
     shown = ending.evidence[UNIFORM] - max(ending.evidence[SLOW:])
     assert ending.most < shown < BIAS[SLOW] - BIAS[UNIFORM] - past.evidence[UNIFORM]
@@ -81,7 +81,7 @@ def test_a_batch_far_smaller_than_is_remembered_is_followed(size: float, followe
     known, past = ended()
     fitting = Fitting(known, past)
     values = size * fitting.prior_masses(SLOW, 0)
-    fit = fitting.fit((Measurement(0, values, 200.0),))
+    fit = fitting.fit((NoisyMarginal(0, values, 200.0),))
     assert fit.hypothesis == SLOW
     missed = abs(fit.distribution.total() - values.sum())
     assert missed < 15.0 if followed else missed > 15.0
@@ -135,9 +135,9 @@ def test_an_item_that_no_look_chose_shows_by_itself_that_the_past_has_ended(blin
     past = replace(past, slow=potentials, last=potentials)
     fitting = Fitting(known, past, blind)
     foretold = fitting.prior_masses(SLOW, 1)
-    fit = fitting.fit((Measurement(1, foretold[::-1], 20.0),))
+    fit = fitting.fit((NoisyMarginal(1, foretold[::-1], 20.0),))
     assert fit.hypothesis == (UNIFORM if blind else SLOW)
-    assert fitting.fit((Measurement(1, foretold, 20.0),)).hypothesis == SLOW
+    assert fitting.fit((NoisyMarginal(1, foretold, 20.0),)).hypothesis == SLOW
 
 
 def test_intervals_are_wider_after_a_batch_that_nothing_foretold() -> None:
@@ -148,7 +148,7 @@ def test_intervals_are_wider_after_a_batch_that_nothing_foretold() -> None:
     foretold = Fitting(known, past).prior_masses(SLOW, 0)
     widths = []
     for values in (foretold, foretold[::-1]):
-        after = past.after(Fitting(known, past).fit((Measurement(0, values, 200.0),)))
+        after = past.after(Fitting(known, past).fit((NoisyMarginal(0, values, 200.0),)))
         masses = np.full(2, ROWS / 2)
         widths.append(after.spread.half_widths(known, 1, masses, (), uniform=False)[0])
     assert widths[1] > 3.0 * widths[0]

@@ -17,7 +17,7 @@ import pytest
 from streamdp.kinds.workload import design as design_module
 from streamdp.kinds.workload.design import Design
 from streamdp.kinds.workload.fitting.distribution import Workload, distribution, marginals_up_to
-from streamdp.kinds.workload.fitting.hypotheses import Memory
+from streamdp.kinds.workload.fitting.hypotheses import HypothesisState
 from streamdp.kinds.workload.weights import PrivateWeights
 from streamdp.mechanisms import finite_choice
 from streamdp.mechanisms import noise as noise_module
@@ -200,7 +200,7 @@ def test_a_release_costs_its_rho_whatever_past_releases_lead_to() -> None:
     """Rounds differ, the charge does not."""
     workload = Workload.of((2, 3, 4), marginals_up_to(3, 2))
     mechanism = PrivateWeights(workload, Fraction(1, 50), 900, loss="rho")
-    known = replace(Memory.empty(workload, 900.0), releases=1)
+    known = replace(HypothesisState.empty(workload, 900.0), releases=1)
     cold = replace(known, evidence=(0.0, -1e9, -1e9))
     designs = [mechanism.design(memory) for memory in (known, cold)]
     assert len({design.rounds for design in designs}) == 2

@@ -19,9 +19,9 @@ from streamdp.kinds.section import CheckContext
 from streamdp.kinds.spec import BuildContext
 from streamdp.kinds.workload.accuracy import AverageError
 from streamdp.kinds.workload.build import build, check
-from streamdp.kinds.workload.design import Design, Gate
+from streamdp.kinds.workload.design import Design, DesignTests
 from streamdp.kinds.workload.fitting.distribution import Workload, marginals_up_to
-from streamdp.kinds.workload.fitting.hypotheses import Memory
+from streamdp.kinds.workload.fitting.hypotheses import HypothesisState
 from streamdp.kinds.workload.section import WorkloadSection
 from streamdp.kinds.workload.weights import PrivateWeights
 from streamdp.mechanisms import noise as noise_module
@@ -67,7 +67,9 @@ def forking() -> Iterator[None]:
         yield
 
 
-def law(mechanism: PrivateWeights, memory: Memory, cells: tuple[int, ...]) -> dict[Any, float]:
+def law(
+    mechanism: PrivateWeights, memory: HypothesisState, cells: tuple[int, ...]
+) -> dict[Any, float]:
     """Of what was measured, and what passed."""
     counts, design = tables(mechanism.workload, cells), mechanism.design(memory)
 
@@ -146,11 +148,13 @@ def test_two_runs_lose_epsilon_and_no_more() -> None:
 def test_tests_of_sums_are_caught_under_substitute() -> None:
     """The sum over cells moves by two where the largest moves by one."""
 
-    def summed(self: Gate, run: Any, item: Any, counts: Any, current: Any, entropy: Any) -> bool:
+    def summed(
+        self: DesignTests, run: Any, item: Any, counts: Any, current: Any, entropy: Any
+    ) -> bool:
         score = int(np.abs(counts - np.rint(current.masses(item)).astype(int)).sum())
         return self.tests.accept(run, Fraction(score - self.tolerance), entropy)
 
-    with patch.object(Gate, "is_off", summed):
+    with patch.object(DesignTests, "is_off", summed):
         assert largest_loss("substitute") > 1.2
 
 
@@ -191,7 +195,7 @@ def stable(batches: int) -> Iterator[list[Any]]:
 def test_what_passes_is_within_its_bound_and_learning_makes_tests_pass() -> None:
     """The first release is off everywhere; later ones pass all items, and all bounds hold."""
     mechanism = PrivateWeights(KNOWN, Fraction(2), ROWS, "add-remove", "online", 2, 1000)
-    memory, passed = Memory.empty(KNOWN, float(ROWS)), []
+    memory, passed = HypothesisState.empty(KNOWN, float(ROWS)), []
     for number, counts in enumerate(stable(10)):
         design = mechanism.design(memory)
         drawn = mechanism.draw(design, memory, counts, PublicEntropy(f"online:{number}"))
@@ -211,7 +215,7 @@ def test_what_passes_is_within_its_bound_and_learning_makes_tests_pass() -> None
 def test_draws_are_total(table: Any) -> None:
     """Nothing, everything, all alike: as many measurements as are paid for."""
     mechanism = PrivateWeights(KNOWN, Fraction(1), 100, "substitute", "online", 3, 90)
-    memory, whole = Memory.empty(KNOWN, 100.0), table.reshape(SIZES)
+    memory, whole = HypothesisState.empty(KNOWN, 100.0), table.reshape(SIZES)
     counts = [
         item.counts(whole.sum(axis=tuple(axis for axis in range(3) if axis not in item.axes)))
         for item in KNOWN.items

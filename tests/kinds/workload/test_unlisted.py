@@ -12,9 +12,15 @@ import pytest
 from streamdp.kinds.spec import BuildContext
 from streamdp.kinds.workload.build import build
 from streamdp.kinds.workload.fitting import fitted
-from streamdp.kinds.workload.fitting.distribution import Measurement, Workload, distribution
+from streamdp.kinds.workload.fitting.distribution import NoisyMarginal, Workload, distribution
 from streamdp.kinds.workload.fitting.fitted import Fitting
-from streamdp.kinds.workload.fitting.hypotheses import SLOW, UNIFORM, Memory, from_json, to_json
+from streamdp.kinds.workload.fitting.hypotheses import (
+    SLOW,
+    UNIFORM,
+    HypothesisState,
+    from_json,
+    to_json,
+)
 from streamdp.kinds.workload.fitting.spread import Concentration
 from streamdp.kinds.workload.section import WorkloadSection
 
@@ -45,7 +51,7 @@ def configured(marginals: Any = 2) -> Workload:
 def test_a_fiftieth_is_expected_of_each_and_as_much_of_listed_cells(marginals: Any) -> None:
     """Whichever tables are asked for; all hypotheses begin there."""
     known = configured(marginals)
-    memory = Memory.empty(known, ROWS)
+    memory = HypothesisState.empty(known, ROWS)
     found = Fitting(known, memory).fit(()).distribution
     assert found.marginal((0,)) == pytest.approx([245.0] * 4 + [20.0])
     assert found.marginal((1,)) == pytest.approx([980 / 3] * 3 + [20.0])
@@ -61,11 +67,13 @@ def test_a_hypothesis_that_says_as_another_is_not_computed_again(
     """One distribution before the first release, three after two that differ."""
     known, made = configured(), Mock(side_effect=distribution)
     monkeypatch.setattr(fitted, "distribution", made)
-    memory = Memory.empty(known, ROWS)
+    memory = HypothesisState.empty(known, ROWS)
     Fitting(known, memory)
     assert made.call_count == 1
     for values in ([900.0, 50.0, 25.0, 15.0, 10.0], [10.0, 15.0, 25.0, 50.0, 900.0]):
-        memory = memory.after(Fitting(known, memory).fit((Measurement(0, np.array(values), 30.0),)))
+        memory = memory.after(
+            Fitting(known, memory).fit((NoisyMarginal(0, np.array(values), 30.0),))
+        )
     made.reset_mock()
     Fitting(known, memory)
     assert made.call_count == 3
@@ -73,12 +81,12 @@ def test_a_hypothesis_that_says_as_another_is_not_computed_again(
 
 def test_what_releases_show_of_them_is_learned_where_nothing_repeats() -> None:
     """A third of the records at values that are not listed, and no nulls: after a few releases."""
-    known, memory = configured(), Memory.empty(configured(), ROWS)
+    known, memory = configured(), HypothesisState.empty(configured(), ROWS)
     seen = np.array([100.0, 200.0, 300.0, 70.0, 330.0]), np.array([500.0, 300.0, 200.0, 0.0])
     for number in range(8):
         listed = [np.roll(values[:-1], number) for values in seen]
         turned = [np.append(each, values[-1]) for each, values in zip(listed, seen, strict=True)]
-        measured = tuple(Measurement(place, values, 30.0) for place, values in enumerate(turned))
+        measured = tuple(NoisyMarginal(place, values, 30.0) for place, values in enumerate(turned))
         memory = memory.after(Fitting(known, memory).fit(measured))
         memory = from_json(json.loads(json.dumps(to_json(memory))), known)
     fitting = Fitting(known, memory)
@@ -91,11 +99,11 @@ def test_what_releases_show_of_them_is_learned_where_nothing_repeats() -> None:
 def test_a_state_from_before_they_were_kept_is_read() -> None:
     """What is foretold by its potentials stays; shares of cells begin at the first."""
     known = configured()
-    state = to_json(Memory.empty(known, ROWS))
+    state = to_json(HypothesisState.empty(known, ROWS))
     del state["unlisted"]
     state["slow"][0] = [1.0, 0.0, 0.0, 0.0, 0.0]
     memory = from_json(state, known)
-    assert memory.unlisted == Memory.empty(known, ROWS).unlisted
+    assert memory.unlisted == HypothesisState.empty(known, ROWS).unlisted
     assert memory.slow[0].tolist() == state["slow"][0]
 
 
@@ -104,7 +112,7 @@ def test_listed_cells_are_as_uneven_as_they_are_whatever_is_not_listed() -> None
     known = configured(1)
     even, uneven = [125.0] * 4, [350.0, 60.0, 50.0, 40.0]
     for listed, concentration in ((even, 1.0), (uneven, 1.0 + 4 * 0.0681)):
-        seen = Measurement(0, np.array([*listed, 500.0]), 1e-9)
+        seen = NoisyMarginal(0, np.array([*listed, 500.0]), 1e-9)
         learned = Concentration.first(len(known.items))
         for _ in range(300):
             learned = learned.after(known, (seen,), ROWS)

@@ -23,7 +23,7 @@ from streamdp.kinds.workload.fitting import distribution as distributions
 from streamdp.kinds.workload.fitting.distribution import (
     Dense,
     Eliminated,
-    Measurement,
+    NoisyMarginal,
     Workload,
     elimination_size,
     marginals_up_to,
@@ -33,7 +33,7 @@ from streamdp.kinds.workload.fitting.hypotheses import (
     LAST,
     SLOW,
     UNIFORM,
-    Memory,
+    HypothesisState,
     from_json,
     to_json,
 )
@@ -85,7 +85,7 @@ def test_large_domains_take_the_same_answers() -> None:
     found = []
     for most in (2**20, 1):
         with patch.object(distributions, "MOST_CELLS", most):
-            memory = Memory.empty(known, 276.0)
+            memory = HypothesisState.empty(known, 276.0)
             for _ in range(2):
                 design = mechanism.design(memory)
                 drawn = mechanism.draw(
@@ -103,7 +103,7 @@ def test_a_refit_is_at_the_minimum() -> None:
     zeros = tuple(np.zeros(item.size) for item in known.items)
     fitted = Dense(known, zeros, 100.0)
     measured = [
-        Measurement(place, generator.normal(100 / known.items[place].size, 5.0, size), 9.0)
+        NoisyMarginal(place, generator.normal(100 / known.items[place].size, 5.0, size), 9.0)
         for place, size in ((1, 4), (3, 12), (5, 8))
     ]
     still = patch.multiple(
@@ -122,7 +122,10 @@ def test_draws_are_total(table: Any) -> None:
     """Nothing, everything, all alike: a release follows, finite and not negative."""
     known = workload()
     mechanism = PrivateWeights(known, Fraction(1, 10), 100)
-    memory, counts = Memory.empty(known, 100.0), counts_of(known, table.reshape(SIZES).astype(int))
+    memory, counts = (
+        HypothesisState.empty(known, 100.0),
+        counts_of(known, table.reshape(SIZES).astype(int)),
+    )
     for number in range(4):
         design = mechanism.design(memory)
         drawn = mechanism.draw(design, memory, counts, PublicEntropy(f"total:{number}"))
@@ -148,7 +151,10 @@ def test_what_repeats_is_learned_and_what_does_not_is_left(relabelled: bool) -> 
     sizes = (6, 8, 5)
     shares = np.random.default_rng(4).dirichlet(np.full(240, 0.1)).reshape(sizes)
     known = workload(sizes)
-    mechanism, memory = PrivateWeights(known, Fraction(1, 5), 2000), Memory.empty(known, 2000.0)
+    mechanism, memory = (
+        PrivateWeights(known, Fraction(1, 5), 2000),
+        HypothesisState.empty(known, 2000.0),
+    )
     led, errors = [], []
     for number, table in enumerate(stream(shares, 12, relabelled)):
         counts = counts_of(known, table)
@@ -198,7 +204,7 @@ def test_rho_does_not_tell_what_past_releases_foretell() -> None:
     """Rounds follow from how uneven items were; what is booked does not."""
     known = workload((12, 10, 8))
     mechanism = PrivateWeights(known, Fraction(1), 300)
-    cold, found = Memory.cold(known, 300.0), {}
+    cold, found = HypothesisState.cold(known, 300.0), {}
     for axes, pairs in ((2.5, 1.0), (1.1, 3.0), (1.1, 1.0)):
         sums = tuple(9.0 * (axes if len(item.axes) == 1 else pairs) for item in known.items)
         seen = Concentration(sums, (9.0,) * len(sums))
@@ -249,11 +255,11 @@ def test_rounds_are_blind_where_the_past_foretells_a_batch() -> None:
     assert [is_blind(Fraction(4), rows, "add-remove", "rho") for rows in (74, 75)] == [False, True]
     known = workload()
     mechanism = PrivateWeights(known, Fraction(1), 900, choose="auto")
-    memory = Memory.empty(known, 900.0)
+    memory = HypothesisState.empty(known, 900.0)
     later = replace(memory, releases=1)
     assert mechanism.design(later).blind
     assert not mechanism.design(memory).blind
-    assert not mechanism.design(Memory.cold(known, 900.0)).blind
+    assert not mechanism.design(HypothesisState.cold(known, 900.0)).blind
     assert not replace(mechanism, choose="private").design(later).blind
 
 
@@ -262,7 +268,10 @@ def test_a_release_turns_to_more_rounds_when_nothing_repeats() -> None:
     sizes = (6, 8, 5)
     shares = np.random.default_rng(4).dirichlet(np.full(240, 0.1)).reshape(sizes)
     known = workload(sizes)
-    mechanism, memory = PrivateWeights(known, Fraction(1, 5), 2000), Memory.empty(known, 2000.0)
+    mechanism, memory = (
+        PrivateWeights(known, Fraction(1, 5), 2000),
+        HypothesisState.empty(known, 2000.0),
+    )
     for number, table in enumerate(stream(shares, 11, relabelled=False)):
         counts = counts_of(known, table if number < 10 else np.flip(table))
         design, before = mechanism.design(memory), memory
@@ -535,7 +544,7 @@ def test_a_first_release_is_drawn_as_one_without_a_memory(loss: Any) -> None:
     known = workload()
     mechanism = PrivateWeights(known, Fraction(2), 1000, loss=loss)
     table = np.random.default_rng(2).dirichlet(np.full(24, 0.3)).reshape(SIZES) * 1000
-    first, cold = Memory.empty(known, 1000.0), Memory.cold(known, 1000.0)
+    first, cold = HypothesisState.empty(known, 1000.0), HypothesisState.cold(known, 1000.0)
     design = mechanism.design(first)
     assert design == mechanism.design(cold) != mechanism.design(replace(first, releases=1))
     counts = counts_of(known, table.astype(int))

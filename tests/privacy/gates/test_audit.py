@@ -17,9 +17,9 @@ from typing import cast
 import numpy as np
 import pytest
 
-from streamdp.engine.gate import Gate, Gatekeeper
+from streamdp.engine.gate import Gatekeeper, GateRunner
 from streamdp.engine.job import EngineContext
-from streamdp.engine.protocols import Store
+from streamdp.engine.protocols import EngineStore
 from streamdp.gates.questions.growth import Growth
 from streamdp.gates.run import ThresholdingGate
 from streamdp.mechanisms.sparse_vector.thresholding import Thresholding
@@ -111,7 +111,7 @@ def paid_by_one_charge(tests: int, first: int, *, endless: bool) -> Draw:
     source = WindowSource("s", START, DAY, START + tests * DAY)
     batches = list(source.batches(START + 300 * DAY))
     question = kind(tests)
-    gate = Gate(
+    gate = GateRunner(
         name="gate",
         scope="s",
         source=source,
@@ -127,7 +127,7 @@ def paid_by_one_charge(tests: int, first: int, *, endless: bool) -> Draw:
 
     def draw() -> tuple[int, int]:
         memory = MemoryGates(endless)
-        store = cast(Store, SimpleNamespace(gates=memory))
+        store = cast(EngineStore, SimpleNamespace(gates=memory))
         around = EngineContext(store, OperatingSystemEntropy(), HandClock(), EventLog())
         keeper = Gatekeeper(around)
         for batch in batches:

@@ -12,7 +12,7 @@ import pytest
 
 from streamdp.kinds.statistics.kind import Statistics
 from streamdp.kinds.statistics.measures import moments
-from streamdp.kinds.statistics.measures.protocol import Allowance, Asked
+from streamdp.kinds.statistics.measures.protocol import Allowance, AskedPart
 from streamdp.mechanisms.clip import Clip
 from streamdp.mechanisms.noise import GaussianNoise
 from streamdp.privacy.events import epsilon_of, rho_of
@@ -149,7 +149,7 @@ def test_noise_for_a_narrower_clip_than_is_asked_is_seen(cases: Sequence[Case]) 
         with patch.object(Clip, "grid", _unclipped):
             others = asked(self, state, price)
         return tuple(
-            Asked(other.part, part.noise, other.folded)
+            AskedPart(other.part, part.noise, other.folded)
             for part, other in zip(parts, others, strict=True)
         )
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from streamdp.kinds.statistics.measures.protocol import LEVEL, Allowance, Asked, Rows
+from streamdp.kinds.statistics.measures.protocol import LEVEL, Allowance, AskedPart, Rows
 from streamdp.kinds.statistics.measures.series_filter import SeriesFilter
 from streamdp.mechanisms.noise import Noise
 from streamdp.types import Dimension, Json, TableQuery
@@ -58,19 +58,19 @@ class Count:
         axes = () if self.axis is None else (self.axis,)
         return TableQuery(axes, (tuple(range(len(axes))),))
 
-    def asked(self, state: Json, price: Allowance) -> tuple[Asked, ...]:
+    def asked(self, state: Json, price: Allowance) -> tuple[AskedPart, ...]:
         """One table of counts, with its noise.
 
         Privacy: a record is in one cell of one group at most: one more changes one count by one;
         exchanged, one count falls and another rises, of which there is one where there is one cell.
         """
         cells = min(2, len(self.cells))
-        return (Asked(self.table(), price.noise(1, cells, entries=cells)),)
+        return (AskedPart(self.table(), price.noise(1, cells, entries=cells)),)
 
     def follow(
         self,
         state: Json,
-        asked: Sequence[Asked],
+        asked: Sequence[AskedPart],
         noisy: Sequence[Sequence[int]],
         groups: Sequence[tuple[str, ...]],
         weekday: int | None,

@@ -19,7 +19,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from streamdp.kinds.statistics.measures.protocol import LEVEL, Allowance, Asked, Rows
+from streamdp.kinds.statistics.measures.protocol import LEVEL, Allowance, AskedPart, Rows
 from streamdp.kinds.statistics.measures.quotient import (
     deviation,
     divisor,
@@ -91,7 +91,7 @@ class MomentOf:
         stored = state["clip"] if state else None
         return Clip.started(self.grid, self.start, summed=self.moment == "sum", stored=stored)
 
-    def asked(self, state: Json, price: Allowance) -> tuple[Asked, ...]:
+    def asked(self, state: Json, price: Allowance) -> tuple[AskedPart, ...]:
         """A table of distances, and one or two sums.
 
         Privacy: one record more changes one distance by one, and a sum by at most the size of its
@@ -101,7 +101,7 @@ class MomentOf:
         clip = self.clip(state)
         axis = clip.dimension(self.column, self.sql, self.grid)
         noise = price.noise(1, 2, FOR_DISTANCES, entries=2)
-        distances = Asked(TableQuery((axis,), ((0,),)), noise, folded=True)
+        distances = AskedPart(TableQuery((axis,), ((0,),)), noise, folded=True)
         grid = clip.grid(self.grid)
         squares = (False, True) if self.moment == "variance" else (False,)
         share = (1 - FOR_DISTANCES) / len(squares)
@@ -110,13 +110,13 @@ class MomentOf:
             term = Term(self.column, grid, clip.centre, self.sql, square)
             low, high = min(0, term.span[0]), max(0, term.span[1])
             noise = price.noise(max(term.size, 1), max(high - low, 1), share)
-            sums.append(Asked(SumQuery((term,)), noise))
+            sums.append(AskedPart(SumQuery((term,)), noise))
         return (distances, *sums)
 
     def follow(
         self,
         state: Json,
-        asked: Sequence[Asked],
+        asked: Sequence[AskedPart],
         noisy: Sequence[Sequence[int]],
         groups: Sequence[tuple[str, ...]],
         weekday: int | None,
@@ -232,7 +232,7 @@ class MomentOf:
     def _raw(
         self,
         clip: Clip,
-        asked: Sequence[Asked],
+        asked: Sequence[AskedPart],
         noisy: Sequence[Sequence[int]],
         numbers: Estimates,
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
@@ -264,7 +264,7 @@ class MomentOf:
     def _mean(
         self,
         clip: Clip,
-        asked: Sequence[Asked],
+        asked: Sequence[AskedPart],
         noisy: Sequence[Sequence[int]],
         numbers: Estimates,
         series: SeriesFilter,
@@ -282,7 +282,7 @@ class MomentOf:
     def _variance(
         self,
         clip: Clip,
-        asked: Sequence[Asked],
+        asked: Sequence[AskedPart],
         noisy: Sequence[Sequence[int]],
         numbers: Estimates,
         series: SeriesFilter,
@@ -361,7 +361,7 @@ class MomentOf:
         return (CHANGE**2 + 1.0 / n) * max(clip.second_moment(), 1.0)
 
     def _following(
-        self, clip: Clip, asked: Sequence[Asked], mean: FloatArray, n: FloatArray
+        self, clip: Clip, asked: Sequence[AskedPart], mean: FloatArray, n: FloatArray
     ) -> Clip:
         """The clip of the next batch, with the noise of the mean of one group.
 

@@ -30,7 +30,7 @@ Key = tuple[tuple[str, ...], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedPart:
     """A part of the question, and the noise that its answer gets.
 
     Args:
@@ -129,14 +129,14 @@ class Measure(Protocol):
         """The public parameters that its learned state depends on."""
         ...
 
-    def asked(self, state: Json, price: Allowance) -> tuple[Asked, ...]:
+    def asked(self, state: Json, price: Allowance) -> tuple[AskedPart, ...]:
         """Return the measure's parts of the question, each with its noise."""
         ...
 
     def follow(
         self,
         state: Json,
-        asked: Sequence[Asked],
+        asked: Sequence[AskedPart],
         noisy: Sequence[Sequence[int]],
         groups: Sequence[tuple[str, ...]],
         weekday: int | None,
@@ -153,7 +153,7 @@ class Measure(Protocol):
         ...
 
 
-def integers(asked: Asked, answer: TableCounts | Sums) -> list[int]:
+def integers(asked: AskedPart, answer: TableCounts | Sums) -> list[int]:
     """The integers of an answer. Private: they get the noise of `asked`."""
     if isinstance(answer, Sums):
         return list(answer.values)

@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from streamdp.kinds.statistics.measures.counts import counted
-from streamdp.kinds.statistics.measures.protocol import LEVEL, Allowance, Asked, Rows
+from streamdp.kinds.statistics.measures.protocol import LEVEL, Allowance, AskedPart, Rows
 from streamdp.kinds.statistics.measures.series_filter import WIDTHS
 from streamdp.mechanisms.noise import noise_at
 from streamdp.types import FloatArray, Json, UnitQuery
@@ -58,7 +58,7 @@ class Units:
         """Return that units are counted."""
         return {"count": "units"}
 
-    def asked(self, state: Json, price: Allowance) -> tuple[Asked, ...]:
+    def asked(self, state: Json, price: Allowance) -> tuple[AskedPart, ...]:
         """One number a group, with its noise.
 
         Privacy: one unit more, or other records of one, changes the numbers of at most min(k, G) of
@@ -66,12 +66,12 @@ class Units:
         price is that of the unit.
         """
         noise = noise_at(price.price.of_unit(self.rows), self.most, self.most)
-        return (Asked(UnitQuery(), noise),)
+        return (AskedPart(UnitQuery(), noise),)
 
     def follow(
         self,
         state: Json,
-        asked: Sequence[Asked],
+        asked: Sequence[AskedPart],
         noisy: Sequence[Sequence[int]],
         groups: Sequence[tuple[str, ...]],
         weekday: int | None,
@@ -138,19 +138,19 @@ class UnitSizes:
         """The cells."""
         return {"count": "units", "cuts": list(self.cuts)}
 
-    def asked(self, state: Json, price: Allowance) -> tuple[Asked, ...]:
+    def asked(self, state: Json, price: Allowance) -> tuple[AskedPart, ...]:
         """One number a cell, with its noise.
 
         Privacy: a unit is in one cell, by all of its records: one more changes one number by one,
         and other records of one change two. The price is that of the unit.
         """
         of_unit = Allowance(price.price.of_unit(self.rows), price.neighbours)
-        return (Asked(UnitQuery(self.cuts), of_unit.noise(1, 2, entries=2)),)
+        return (AskedPart(UnitQuery(self.cuts), of_unit.noise(1, 2, entries=2)),)
 
     def follow(
         self,
         state: Json,
-        asked: Sequence[Asked],
+        asked: Sequence[AskedPart],
         noisy: Sequence[Sequence[int]],
         groups: Sequence[tuple[str, ...]],
         weekday: int | None,

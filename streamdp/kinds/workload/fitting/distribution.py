@@ -38,7 +38,7 @@ Axes = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Item:
+class Marginal:
     """A partition of the domain that looks at some axes.
 
     Args:
@@ -93,7 +93,7 @@ class Workload:
     """
 
     sizes: tuple[int, ...]
-    items: tuple[Item, ...]
+    items: tuple[Marginal, ...]
     unlisted: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
@@ -115,15 +115,15 @@ class Workload:
         """Cells of the largest item."""
         return max(item.size for item in self.items)
 
-    def listed(self, item: Item) -> tuple[int, ...]:
+    def listed(self, item: Marginal) -> tuple[int, ...]:
         """Cells that are listed, of each axis of an item; of a predicate all that it has."""
         if item.labels is not None:
             return (item.size,)
         return tuple(self.sizes[axis] - self.unlisted[axis] for axis in item.axes)
 
-    def item(self, axes: Axes, labels: IntArray | None = None) -> Item:
+    def item(self, axes: Axes, labels: IntArray | None = None) -> Marginal:
         """An item over axes of this domain."""
-        return Item(axes, tuple(self.sizes[axis] for axis in axes), labels)
+        return Marginal(axes, tuple(self.sizes[axis] for axis in axes), labels)
 
     @classmethod
     def of(cls, sizes: Sequence[int], marginals: Sequence[Axes]) -> Workload:
@@ -155,14 +155,14 @@ LARGEST_POTENTIAL = 60.0
 _LEAST_TOTAL = 1e-300
 
 
-class Distribution(Protocol):
+class DomainMasses(Protocol):
     """Masses over a domain that can be tilted by functions of an item."""
 
     def marginal(self, axes: Axes) -> FloatArray:
         """Masses of the cells of some axes, with their shape."""
         ...
 
-    def masses(self, item: Item) -> FloatArray:
+    def masses(self, item: Marginal) -> FloatArray:
         """Masses of the cells of an item."""
         ...
 
@@ -179,7 +179,7 @@ class Distribution(Protocol):
         ...
 
 
-def distribution(workload: Workload, potentials: Potentials, total: float) -> Distribution:
+def distribution(workload: Workload, potentials: Potentials, total: float) -> DomainMasses:
     """The distribution of some potentials, scaled to a total."""
     if workload.cells <= MOST_CELLS:
         return Dense(workload, potentials, total)
@@ -203,7 +203,7 @@ class Dense:
         others = tuple(axis for axis in range(len(self._workload.sizes)) if axis not in axes)
         return np.asarray(self._masses.sum(axis=others))
 
-    def masses(self, item: Item) -> FloatArray:
+    def masses(self, item: Marginal) -> FloatArray:
         """Masses of an item's cells."""
         return item.masses(self.marginal(item.axes))
 
@@ -237,7 +237,7 @@ class Eliminated:
         sums, shift = self._contract(axes)
         return np.asarray(sums * math.exp(shift + self._log_scale))
 
-    def masses(self, item: Item) -> FloatArray:
+    def masses(self, item: Marginal) -> FloatArray:
         """Masses of an item's cells."""
         return item.masses(self.marginal(item.axes))
 
@@ -329,7 +329,7 @@ _LEAST_MASS = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measurement:
+class NoisyMarginal:
     """Noisy counts of an item. Public.
 
     Args:
@@ -347,8 +347,8 @@ class Measurement:
 
 def refit(
     workload: Workload,
-    prior: Distribution,
-    measurements: Sequence[Measurement],
+    prior: DomainMasses,
+    measurements: Sequence[NoisyMarginal],
     pliancies: Sequence[float],
 ) -> dict[int, FloatArray]:
     """Tilt the prior in place, and return what was added to the potentials of each item.
@@ -378,7 +378,7 @@ def refit(
 
 
 def _block(
-    masses: FloatArray, dual: FloatArray, measured: Measurement, pliancy: float
+    masses: FloatArray, dual: FloatArray, measured: NoisyMarginal, pliancy: float
 ) -> FloatArray:
     """z with σ²·(λ + z/φ) = y - a·e^z in each cell.
 

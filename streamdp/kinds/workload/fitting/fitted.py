@@ -12,14 +12,14 @@ import numpy as np
 
 from streamdp.kinds.workload.fitting.distribution import (
     LARGEST_POTENTIAL,
-    Distribution,
-    Measurement,
+    DomainMasses,
+    NoisyMarginal,
     Potentials,
     Workload,
     distribution,
     refit,
 )
-from streamdp.kinds.workload.fitting.hypotheses import LAST, SLOW, UNIFORM, Fit, Memory
+from streamdp.kinds.workload.fitting.hypotheses import LAST, SLOW, UNIFORM, Fit, HypothesisState
 from streamdp.kinds.workload.fitting.spread import Concentration, schedule
 from streamdp.types import FloatArray
 
@@ -35,7 +35,9 @@ _RELATIVE = 0.1
 1 and 1 for so many records, at most 8."""
 
 
-def evidence(measurement: Measurement, foretold: Sequence[FloatArray], total: float) -> list[float]:
+def evidence(
+    measurement: NoisyMarginal, foretold: Sequence[FloatArray], total: float
+) -> list[float]:
     """Nats for each hypothesis, up to a constant.
 
     By squared distances from what the hypotheses foretell, less the noise, over one variance.
@@ -107,9 +109,9 @@ FAR = 2.5
 """Deviations, noise among them, from which on a batch is of another size than is remembered."""
 
 
-def _priors(workload: Workload, memory: Memory) -> list[Distribution]:
+def _priors(workload: Workload, memory: HypothesisState) -> list[DomainMasses]:
     """The distribution of each hypothesis; before a first release they are one and the same."""
-    found: list[tuple[Potentials, Distribution]] = []
+    found: list[tuple[Potentials, DomainMasses]] = []
     for hypothesis in (UNIFORM, SLOW, LAST):
         potentials = memory.potentials(hypothesis, workload)
         known = [prior for of, prior in found if all(map(np.array_equal, of, potentials))]
@@ -127,7 +129,7 @@ class Fitting:
         blind: Whether items may be chosen without the batch where the past foretells it.
     """
 
-    def __init__(self, workload: Workload, memory: Memory, blind: bool = False) -> None:
+    def __init__(self, workload: Workload, memory: HypothesisState, blind: bool = False) -> None:
         self._workload = workload
         self._memory = memory
         self._blind = blind
@@ -136,7 +138,7 @@ class Fitting:
         self._priors = _priors(workload, memory)
         self._apart = self._distances()
 
-    def fit(self, measurements: tuple[Measurement, ...]) -> Fit:
+    def fit(self, measurements: tuple[NoisyMarginal, ...]) -> Fit:
         """The best hypothesis, refitted to the measurements."""
         nats, most = self._evidence(measurements), self._most_ahead(measurements)
         leading = self._memory.leading(nats, most)
@@ -161,7 +163,7 @@ class Fitting:
         return Fit(leading, nats, most, moved, fitted, spread, concentration)
 
     def schedule(
-        self, fit: Fit, measurements: Sequence[Measurement], variance: float, rounds: int
+        self, fit: Fit, measurements: Sequence[NoisyMarginal], variance: float, rounds: int
     ) -> tuple[int, ...]:
         """The items to measure next, from past releases and what is measured already.
 
@@ -175,7 +177,7 @@ class Fitting:
         spread = self._memory.spread
         return schedule(self._workload, spread, masses, measurements, variance, rounds)
 
-    def gains(self, measurements: Sequence[Measurement], variance: float) -> FloatArray | None:
+    def gains(self, measurements: Sequence[NoisyMarginal], variance: float) -> FloatArray | None:
         """Return by how many records a measurement of each item lowers the errors of all, if known.
 
         Args:
@@ -190,7 +192,7 @@ class Fitting:
     def _pliancies(
         self,
         leading: int,
-        measurements: Sequence[Measurement],
+        measurements: Sequence[NoisyMarginal],
         concentration: Concentration,
         total: float,
     ) -> list[float]:
@@ -208,7 +210,7 @@ class Fitting:
     def _is_uniform(self, hypothesis: int) -> bool:
         return hypothesis == UNIFORM or self._memory.releases == 0
 
-    def _total(self, leading: int, measurements: tuple[Measurement, ...]) -> float:
+    def _total(self, leading: int, measurements: tuple[NoisyMarginal, ...]) -> float:
         """Records of the batch: what is expected, and the sums of what was measured.
 
         Of a fit that is as pliant as that of the uniform distribution: its own total would be the
@@ -237,7 +239,7 @@ class Fitting:
             self._means[key] = self._priors[hypothesis].masses(item)
         return self._means[key]
 
-    def _evidence(self, measurements: tuple[Measurement, ...]) -> tuple[float, ...]:
+    def _evidence(self, measurements: tuple[NoisyMarginal, ...]) -> tuple[float, ...]:
         """Nats of today's measurements for each hypothesis, the best at 0, at the batch's size."""
         every, expected = (UNIFORM, SLOW, LAST), self._memory.total
         total = self._total(SLOW, measurements)
@@ -247,7 +249,7 @@ class Fitting:
             nats.append(evidence(each, foretold, total))
         return relative(nats)
 
-    def _most_ahead(self, measurements: tuple[Measurement, ...]) -> float:
+    def _most_ahead(self, measurements: tuple[NoisyMarginal, ...]) -> float:
         """Nats by which the past may be ahead of these measurements."""
         if not measurements:
             return math.inf
@@ -267,7 +269,7 @@ class Fitting:
         squares = np.array([float((each**2).sum()) for each in apart])
         return squares, np.array([float(len(each)) for each in apart])
 
-    def _foretold(self, each: Measurement, hypotheses: Sequence[int]) -> list[FloatArray]:
+    def _foretold(self, each: NoisyMarginal, hypotheses: Sequence[int]) -> list[FloatArray]:
         return [self.prior_masses(hypothesis, each.place) for hypothesis in hypotheses]
 
 

@@ -41,7 +41,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from streamdp.kinds.workload.fitting.distribution import Distribution, Item, Potentials, Workload
+from streamdp.kinds.workload.fitting.distribution import (
+    DomainMasses,
+    Marginal,
+    Potentials,
+    Workload,
+)
 from streamdp.kinds.workload.fitting.spread import Concentration, Spread, noise_within, single_axes
 from streamdp.types import FloatArray, Json
 
@@ -71,7 +76,7 @@ class Unlisted:
         pairs = zip(workload.sizes, workload.unlisted, strict=True)
         return cls(tuple((min(FIRST, 1.0 / size),) * count for size, count in pairs))
 
-    def after(self, fitted: Distribution, pace: float) -> Unlisted:
+    def after(self, fitted: DomainMasses, pace: float) -> Unlisted:
         """Shares after a release, of which the fit has so much weight."""
         total, found = max(fitted.total(), 1.0), list[tuple[float, ...]]()
         for axis, old in enumerate(self.shares):
@@ -180,7 +185,7 @@ class ExpectedErrors:
         return np.asarray(np.sqrt(squared / (1.0 + squared / 4.0)))
 
 
-def _even(item: Item) -> float:
+def _even(item: Marginal) -> float:
     """Concentration of an item if the cells of its axes are even."""
     if item.labels is None:
         return 1.0
@@ -205,7 +210,7 @@ PACE, SLOWING = 0.25, 0.05
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Memory:
+class HypothesisState:
     """State between releases: potentials, never the domain.
 
     Args:
@@ -229,7 +234,7 @@ class Memory:
     unlisted: Unlisted
 
     @classmethod
-    def empty(cls, workload: Workload, expected_rows: float) -> Memory:
+    def empty(cls, workload: Workload, expected_rows: float) -> HypothesisState:
         """Return the memory before any release: the uniform distribution over the expected rows."""
         items, unlisted = len(workload.items), Unlisted.first(workload)
         even = unlisted.potentials(workload)
@@ -237,7 +242,7 @@ class Memory:
         return cls(0, expected_rows, even, even, (0.0, 0.0, 0.0), *learned)
 
     @classmethod
-    def cold(cls, workload: Workload, expected_rows: float) -> Memory:
+    def cold(cls, workload: Workload, expected_rows: float) -> HypothesisState:
         """A memory that trusts nothing but the uniform distribution over the expected rows."""
         never = (0.0, -1e9, -1e9)
         return replace(cls.empty(workload, expected_rows), releases=1, evidence=never)
@@ -270,7 +275,7 @@ class Memory:
             return None
         return ExpectedErrors(workload, self.concentration, self.total)
 
-    def after(self, fit: Fit) -> Memory:
+    def after(self, fit: Fit) -> HypothesisState:
         """Update the state after a release.
 
         Args:
@@ -292,7 +297,7 @@ class Memory:
         known = (first, second, third)
         unlisted = self.unlisted.after(fit.distribution, pace)
         learned = fit.spread, fit.concentration, unlisted
-        return Memory(self.releases + 1, total, slow, fit.potentials, known, *learned)
+        return HypothesisState(self.releases + 1, total, slow, fit.potentials, known, *learned)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -313,7 +318,7 @@ class Fit:
     evidence: tuple[float, ...]
     most: float
     potentials: Potentials
-    distribution: Distribution
+    distribution: DomainMasses
     spread: Spread
     concentration: Concentration
 
@@ -331,7 +336,7 @@ DIGITS = 6
 """Decimals of a potential that are kept."""
 
 
-def to_json(memory: Memory) -> Json:
+def to_json(memory: HypothesisState) -> Json:
     """One number an answer and a hypothesis."""
     return {
         "releases": memory.releases,
@@ -348,7 +353,7 @@ def to_json(memory: Memory) -> Json:
     }
 
 
-def from_json(state: Json, workload: Workload) -> Memory:
+def from_json(state: Json, workload: Workload) -> HypothesisState:
     """The memory that was written.
 
     Raises:
@@ -367,7 +372,7 @@ def from_json(state: Json, workload: Workload) -> Memory:
     if "unlisted" in state:
         unlisted = Unlisted(tuple(tuple(map(float, shares)) for shares in state["unlisted"]))
     releases, total = int(state["releases"]), float(state["total"])
-    return Memory(releases, total, slow, last, known, spread, concentration, unlisted)
+    return HypothesisState(releases, total, slow, last, known, spread, concentration, unlisted)
 
 
 def _lists(potentials: Potentials) -> list[list[float]]:

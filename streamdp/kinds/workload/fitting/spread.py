@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamdp.kinds.workload.fitting.distribution import Item, Measurement, Workload
+from streamdp.kinds.workload.fitting.distribution import Marginal, NoisyMarginal, Workload
 from streamdp.types import FloatArray
 
 FIRST_OMEGA = 0.2
@@ -74,7 +74,7 @@ class Spread:
     def after(
         self,
         workload: Workload,
-        measured: Sequence[Measurement],
+        measured: Sequence[NoisyMarginal],
         priors: Sequence[FloatArray],
         uniform: bool,
     ) -> Spread:
@@ -114,7 +114,7 @@ class Spread:
         workload: Workload,
         place: int,
         masses: FloatArray,
-        measured: Sequence[Measurement],
+        measured: Sequence[NoisyMarginal],
         uniform: bool,
     ) -> FloatArray:
         """Half widths of 95 % intervals around the published counts of an item."""
@@ -134,7 +134,7 @@ def schedule(
     workload: Workload,
     spread: Spread,
     masses: Sequence[FloatArray],
-    taken: Sequence[Measurement],
+    taken: Sequence[NoisyMarginal],
     variance: float,
     rounds: int,
 ) -> tuple[int, ...]:
@@ -241,7 +241,7 @@ class Concentration:
         return any(self.weights)
 
     def after(
-        self, workload: Workload, measured: Sequence[Measurement], total: float
+        self, workload: Workload, measured: Sequence[NoisyMarginal], total: float
     ) -> Concentration:
         """Averages after a release.
 
@@ -282,13 +282,13 @@ def single_axes(workload: Workload) -> dict[int, int]:
     }
 
 
-def _is_product(workload: Workload, item: Item) -> bool:
+def _is_product(workload: Workload, item: Marginal) -> bool:
     """Whether an item is a marginal of several axes that are items too."""
     several = len(item.axes) > 1 and item.labels is None
     return several and set(item.axes) <= set(single_axes(workload))
 
 
-def _share_within(outer: Item, inner: Item, measured: Measurement) -> FloatArray:
+def _share_within(outer: Marginal, inner: Marginal, measured: NoisyMarginal) -> FloatArray:
     """Noisy counts of an item that is contained in a measured one."""
     if outer is inner:
         return measured.values
@@ -297,7 +297,7 @@ def _share_within(outer: Item, inner: Item, measured: Measurement) -> FloatArray
 
 
 def _seen(
-    workload: Workload, item: Item, values: FloatArray, noise: float, total: float
+    workload: Workload, item: Marginal, values: FloatArray, noise: float, total: float
 ) -> tuple[float, float]:
     """Concentration of an item by some noisy counts, and its weight."""
     shape = (item.size,) if item.labels is not None else item.shape

@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES, TreeChoice
-from streamdp.mechanisms.quantile_tree.planning.choice_table import Measured
+from streamdp.mechanisms.quantile_tree.planning.choice_table import CandidateErrors
 from streamdp.mechanisms.quantile_tree.planning.simulation import (
     PublicEntropy,
     batch_of,
@@ -44,7 +44,7 @@ def main() -> None:
             sys.stdout.flush()
 
 
-def _measured(count: int, information: int) -> Measured:
+def _measured(count: int, information: int) -> CandidateErrors:
     targets = tuple(Fraction(i, count + 1) for i in range(1, count + 1))
     epsilon = Fraction(information, ROWS)
     errors: dict[str, float] = {}
@@ -56,7 +56,7 @@ def _measured(count: int, information: int) -> Measured:
         if candidate.level_power and information > MOST_ROOT:
             continue
         errors[name] = round(_mean_error(candidate, targets, epsilon), 5)
-    return Measured(count, information, errors)
+    return CandidateErrors(count, information, errors)
 
 
 def _mean_error(choice: TreeChoice, targets: tuple[Fraction, ...], epsilon: Fraction) -> float:

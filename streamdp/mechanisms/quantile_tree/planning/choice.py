@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from streamdp.mechanisms.quantile_tree.planning.choice_table import TABLE, Measured
+from streamdp.mechanisms.quantile_tree.planning.choice_table import TABLE, CandidateErrors
 from streamdp.mechanisms.quantile_tree.sharpness import NodeKind, Relation
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior, Shapes
@@ -90,7 +90,7 @@ def choose_tree(quantiles: int, epsilon: Fraction, expected_rows: int | None) ->
         return CANDIDATES["binary"]
     information = math.log(float(epsilon) * max(1, expected_rows))
 
-    def distance(row: Measured) -> tuple[float, float]:
+    def distance(row: CandidateErrors) -> tuple[float, float]:
         size = abs(math.log(row.quantiles / quantiles))
         return size, abs(math.log(row.epsilon_rows) - information)
 

@@ -68,7 +68,7 @@ _ERRORS = """
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class CandidateErrors:
     """Errors of candidates where quantiles and records are so many.
 
     Args:
@@ -97,11 +97,11 @@ class Measured:
         return "  ".join([f"{self.quantiles:>9} {self.epsilon_rows:>12}", *shown])
 
 
-def _measured(line: str) -> Measured:
+def _measured(line: str) -> CandidateErrors:
     quantiles, epsilon_rows, *errors = line.split()
     known = zip(NAMES, errors, strict=True)
     found = {name: float(error) for name, error in known if error != "-"}
-    return Measured(int(quantiles), int(epsilon_rows), found)
+    return CandidateErrors(int(quantiles), int(epsilon_rows), found)
 
 
 TABLE = tuple(map(_measured, _ERRORS.strip().splitlines()))
