@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, fields
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -10,8 +11,9 @@ from starlette.responses import Response
 from streamdp.privacy.amounts import ATTO, NANO, number_text
 from streamdp.reports.guarantee.budget import Budget, budgets, ends_of, jobs_of, then_of
 from streamdp.reports.releases.columns import columns_of
-from streamdp.reports.state.overview import JobLook, overview
-from streamdp.reports.state.status import DaemonState, GateStatus
+from streamdp.reports.state.jobs import Form, JobView
+from streamdp.reports.state.overview import overview
+from streamdp.reports.state.status import GateStatus
 from streamdp.sinks.columns import record
 from streamdp.store.ledger.cap_usage import Room
 from streamdp.store.ledger.chain import PURPOSES
@@ -45,7 +47,7 @@ def status(request: Request, view: View) -> Response:
         request,
         {
             "daemon": {"state": found.daemon, "heartbeat_at": forms.iso(found.pulse.heartbeat_at)},
-            "jobs": [_job(each, found.daemon) for each in found.jobs],
+            "jobs": [_job(each) for each in found.jobs],
             "gates": [_gate(each) for each in found.gates],
             "alerts": [
                 {"level": each.level, "of": each.of, "text": each.text} for each in found.alerts
@@ -154,30 +156,32 @@ def _amount(units: int, measure: str = "epsilon") -> Json:
     return {"number": units / unit, "exact": number_text(units, measure)}
 
 
-def _job(look: JobLook, daemon: DaemonState) -> Json:
-    report = look.status.report
+def _job(view: JobView) -> Json:
+    """The fields of a job that say what they are about, under their names."""
+    shown = [(each, getattr(view, each.name)) for each in fields(view) if each.metadata]
     return {
-        "job": report.job,
-        "source": look.source,
-        "state": look.status.state_under(daemon),
-        "holds": [{**asdict(each), "since": forms.iso(each.since)} for each in look.status.holds],
-        "releases": report.releases,
-        "last_batch": report.last_batch,
-        "last_released_at": forms.iso(report.last_released_at),
-        "next_at": forms.iso(look.status.next_at),
-        "epsilon": None if look.price.epsilon_nano is None else _amount(look.price.epsilon_nano),
-        **({"rho": _amount(look.price.rho_nano)} if look.price.epsilon_nano is None else {}),
-        **({"delta": _amount(look.price.delta_atto, "delta")} if look.price.delta_atto else {}),
-        "measure": report.measure,
-        "spent": _amount(report.spent_nano),
-        "releases_left": look.runway,
-        "burnt": report.burnt,
-        "passed_over": look.status.passed_over,
-        "undelivered": report.undelivered,
-        "dead_letters": report.dead_letters,
-        "stands_to": look.status.stands_to,
-        "suspect": list(look.status.suspect),
+        each.name: _written(value, each.metadata["form"])
+        for each, value in shown
+        if value is not None or not each.metadata["optional"]
     }
+
+
+def _written(value: Any, form: Form) -> Json:
+    if value is None:
+        return None
+    match form:
+        case "time":
+            return forms.iso(value)
+        case "amount":
+            return _amount(value)
+        case "delta":
+            return _amount(value, "delta")
+        case "texts":
+            return list(value)
+        case "holds":
+            return [{**asdict(hold), "since": forms.iso(hold.since)} for hold in value]
+        case _:
+            return value
 
 
 def _gate(status: GateStatus) -> Json:

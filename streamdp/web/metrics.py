@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import Field, dataclass, fields
 from pathlib import Path
+from typing import Any, get_args
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily as Counter
@@ -20,7 +21,10 @@ from starlette.responses import Response
 
 from streamdp.privacy.amounts import ATTO, NANO
 from streamdp.privacy.filters import Measure
-from streamdp.reports.state.overview import JobLook, Overview, overview
+from streamdp.reports.state.holds import Condition
+from streamdp.reports.state.jobs import JobView
+from streamdp.reports.state.overview import Overview, overview
+from streamdp.reports.state.status import DaemonState
 from streamdp.store.archive import restarts
 from streamdp.store.reading.reports import oldest_owed, owed_rows
 from streamdp.version import __version__
@@ -28,10 +32,11 @@ from streamdp.web.http.parameters import Parameters
 from streamdp.web.reader import View
 
 MEASURES: tuple[Measure, ...] = ("epsilon", "rho")
-JOB_STATES = ("active", "paused", "waits", "exhausted", "rests", "failing", "late", "empty")
+JOB_STATES: tuple[str, ...] = get_args(Condition)
 QUESTION_STATES = ("slow", "hung")
 GATE_STATES = ("armed", "ready", "rearm it", "waits", "exhausted")
-DAEMON_STATES = ("running", "hung", "dead", "stopped")
+DAEMON_STATES: tuple[str, ...] = get_args(DaemonState)
+UNITS = {"amount": NANO, "delta": ATTO}
 
 
 def metrics(request: Request, view: View) -> Response:
@@ -109,72 +114,42 @@ def _of_pulse(view: View, found: Overview) -> Iterator[Metric]:
     yield from (backup, failing)
 
 
-def _last(job: JobLook) -> int:
-    return job.status.report.last_released_at or 0
-
-
-GAUGES: tuple[tuple[str, str, Callable[[JobLook], float | None]], ...] = (
-    ("last_release_timestamp_seconds", "When a job last released, 0 before.", _last),
-    (
-        "next_due_timestamp_seconds",
-        "When a job wakes next.",
-        lambda job: job.status.next_at or 0,
-    ),
-    (
-        "epsilon_of_release",
-        "Price of one release; none where it is paid in rho.",
-        lambda job: None if job.price.epsilon_nano is None else job.price.epsilon_nano / NANO,
-    ),
-    (
-        "rho_of_release",
-        "Price of one release that is paid in rho.",
-        lambda job: job.price.rho_nano / NANO if job.price.epsilon_nano is None else None,
-    ),
-    (
-        "delta_of_release",
-        "Delta of one release; none where it has no such chance.",
-        lambda job: job.price.delta_atto / ATTO if job.price.delta_atto else None,
-    ),
-    ("releases_left", "Releases the lifetime cap has room for.", lambda job: job.runway),
-    (
-        "passed_over",
-        "Batches refused by the caps in force.",
-        lambda job: job.status.passed_over,
-    ),
-)
-"""Gauges of a job: name, meaning and value, or None where it has none."""
-
-COUNTERS: tuple[tuple[str, str, Callable[[JobLook], int]], ...] = (
-    ("releases", "Releases of a job.", lambda job: job.status.report.releases),
-    ("burnt", "Charges without a release.", lambda job: job.status.report.burnt),
-)
-"""Counters of a job, in the form of `GAUGES`."""
-
-
 def _of_jobs(found: Overview) -> Iterator[Metric]:
     counted = Gauge("streamdp_jobs", "Jobs by state.", labels=["state"])
     for state in JOB_STATES:
-        counted.add_metric([state], sum(job.status.state == state for job in found.jobs))
+        counted.add_metric([state], sum(job.condition == state for job in found.jobs))
     yield counted
-    for name, about, value in GAUGES:
-        family = Gauge(f"streamdp_job_{name}", about, labels=["job"])
-        for job in found.jobs:
-            number = value(job)
-            if number is not None:
-                family.add_metric([job.status.report.job], number)
-        yield family
-    for name, about, value in COUNTERS:
-        total = Counter(f"streamdp_job_{name}", about, labels=["job"])
-        for job in found.jobs:
-            total.add_metric([job.status.report.job], value(job))
-        yield total
+    for each in fields(JobView):
+        if each.metadata.get("gauge"):
+            yield _gauge(each, found.jobs)
+    for each in fields(JobView):
+        if each.metadata.get("counter"):
+            name = f"streamdp_job_{each.metadata['counter']}"
+            total = Counter(name, each.metadata["about"], labels=["job"])
+            for job in found.jobs:
+                total.add_metric([job.job], getattr(job, each.name))
+            yield total
     for measure in MEASURES:
         total = Counter(f"streamdp_job_{measure}_spent", "Charged to a job.", labels=["job"])
         for job in found.jobs:
-            report = job.status.report
-            if report.measure == measure:
-                total.add_metric([report.job], report.spent_nano / NANO)
+            if job.measure == measure:
+                total.add_metric([job.job], job.spent / NANO)
         yield total
+
+
+def _gauge(field: Field[Any], jobs: tuple[JobView, ...]) -> Metric:
+    """A field of each job that has it; of a time, 0 where there is none."""
+    form = field.metadata["form"]
+    family = Gauge(
+        f"streamdp_job_{field.metadata['gauge']}", field.metadata["about"], labels=["job"]
+    )
+    for job in jobs:
+        value = getattr(job, field.name)
+        if value is not None:
+            family.add_metric([job.job], value / UNITS.get(form, 1))
+        elif form == "time":
+            family.add_metric([job.job], 0)
+    return family
 
 
 def _of_gates(found: Overview) -> Iterator[Metric]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
+from streamdp.reports.state.jobs import Form, JobView
 from streamdp.store.ledger.chain import PURPOSES
 from streamdp.types import Json
 from streamdp.version import __version__
@@ -86,6 +89,28 @@ _PATHS: dict[str, tuple[str, str, list[Json]]] = {
 }
 
 
+_ANSWERS: dict[str, Json] = {
+    "status": {
+        "properties": {"jobs": {"type": "array", "items": {"$ref": "#/components/schemas/Job"}}}
+    }
+}
+"""What is said of an answer beyond that it is an object, by operation."""
+
+_AMOUNT = {
+    "type": ["object", "null"],
+    "properties": {"number": {"type": "number"}, "exact": {"type": "string"}},
+}
+_SCHEMAS: dict[Form, Json] = {
+    "text": {"type": ["string", "null"]},
+    "texts": {"type": "array", "items": {"type": "string"}},
+    "count": {"type": ["integer", "null"]},
+    "time": {"type": ["string", "null"], "format": "date-time"},
+    "amount": _AMOUNT,
+    "delta": _AMOUNT,
+    "holds": {"type": "array", "items": {"type": "object"}},
+}
+
+
 def description() -> Json:
     """OpenAPI 3.1."""
     return {
@@ -103,6 +128,7 @@ def description() -> Json:
                 "password": {"type": "http", "scheme": "basic"},
             },
             "schemas": {
+                "Job": _job(),
                 "Problem": {
                     "type": "object",
                     "required": ["type", "title", "status", "detail"],
@@ -112,15 +138,29 @@ def description() -> Json:
                         "status": {"type": "integer"},
                         "detail": {"type": "string"},
                     },
-                }
+                },
             },
         },
         "security": [{}, {"bearer": []}, {"password": []}],
     }
 
 
+def _job() -> Json:
+    """The schema of a job, from the fields that are shown of it."""
+    shown = [each for each in fields(JobView) if each.metadata]
+    return {
+        "type": "object",
+        "required": [each.name for each in shown if not each.metadata["optional"]],
+        "properties": {
+            each.name: {"description": each.metadata["about"], **_SCHEMAS[each.metadata["form"]]}
+            for each in shown
+        },
+    }
+
+
 def _operation(name: str, about: str, parameters: list[Json]) -> Json:
     problem = {"schema": {"$ref": "#/components/schemas/Problem"}}
+    answer = {"type": "object"} | _ANSWERS.get(name, {})
     refused = {"description": "Why not.", "content": {"application/problem+json": problem}}
     return {
         "operationId": name,
@@ -130,7 +170,7 @@ def _operation(name: str, about: str, parameters: list[Json]) -> Json:
             "200": {
                 "description": about,
                 "headers": {"ETag": {"schema": {"type": "string"}}},
-                "content": {"application/json": {"schema": {"type": "object"}}},
+                "content": {"application/json": {"schema": answer}},
             },
             "304": {"description": "It is as it was."},
             "4XX": refused,

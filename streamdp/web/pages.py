@@ -34,8 +34,9 @@ from streamdp.reports.releases.summary import (
     may_be_shown,
     since_said,
 )
-from streamdp.reports.state.overview import RECENT, JobLook, job_look, overview, told
-from streamdp.reports.state.status import DaemonState, daemon_state, holders, signs_of_life
+from streamdp.reports.state.jobs import JobView, job_view
+from streamdp.reports.state.overview import overview, told
+from streamdp.reports.state.status import daemon_state, holders, signs_of_life
 from streamdp.store.ledger.chain import PURPOSES
 from streamdp.store.ledger.privacy_guarantee import claim_of
 from streamdp.store.reading.browse import (
@@ -59,6 +60,9 @@ from streamdp.web.report import Grid, changes_grid
 ROWS = 50
 """Rows of a table on one page."""
 
+RECENT = 60
+"""Releases in the little picture of a job."""
+
 
 def page(request: Request, view: View, name: str, **content: Json) -> Response:
     """Render a page with what all pages have."""
@@ -79,7 +83,7 @@ def show_overview(request: Request, view: View) -> Response:
     Parameters(request)
     found = overview(view.configuration, view.database, view.now, view.spent)
     lasting = {each.report.scope: each.now for each in _budgets(view)}
-    looks = [_card(view, look, found.daemon, lasting.get(look.source)) for look in found.jobs]
+    looks = [_card(view, look, lasting.get(look.source)) for look in found.jobs]
     gates = [{"gate": gate, "held": holders(gate.held)} for gate in found.gates]
     said = [each["headline"]["said"] for each in looks if each["headline"]]
     sure = dict.fromkeys(
@@ -102,18 +106,20 @@ def _budgets(view: View) -> list[Budget]:
     return view.once("budgets", lambda: budgets(view.configuration, view.database))
 
 
-def _card(view: View, look: JobLook, daemon: DaemonState, lasts: Lasts | None) -> Json:
+def _card(view: View, look: JobView, lasts: Lasts | None) -> Json:
     """One job of the overview."""
-    job = look.status.report.job
-    whole = _recent(view, job, look.recent)
+    whole = _recent(view, look.job, _newest(view, look.job))
     return {
         "look": look,
-        "report": look.status.report,
-        "held": "; ".join(map(told, look.status.holds)),
-        "state": look.status.state_under(daemon),
-        "headline": _headline(view, job, whole),
+        "held": "; ".join(map(told, look.holds)),
+        "headline": _headline(view, look.job, whole),
         "lasts": lasts,
     }
+
+
+def _newest(view: View, job: str) -> tuple[Release, ...]:
+    """The last releases of a job, oldest first."""
+    return newest_releases(view.database, job, RECENT)[::-1]
 
 
 def show_job(request: Request, view: View) -> Response:
@@ -131,19 +137,21 @@ def show_job(request: Request, view: View) -> Response:
         table = picture(releases[:rows], view.columns(job))
         table = table.part(drawing.part) if drawing.part else table
     columns = tables.columns(table)
-    look = job_look(view.configuration, view.database, job, view.now, None, view.spent(job))
-    if drawing.per and look.recent:
-        columns = _from_0_on(view, job, look.recent[-1], columns)
-    daemon = daemon_state(signs_of_life(view.database, view.configuration.store.path)[0], view.now)
+    heart, pulse = signs_of_life(view.database, view.configuration.store.path)
+    daemon = daemon_state(heart, view.now)
+    look = job_view(*_of(view), job, view.now, daemon, pulse, spent=view.spent(job))
+    last = _newest(view, job)
+    if drawing.per and last:
+        columns = _from_0_on(view, job, last[-1], columns)
     newest = []
     if drawing.whole.times and not drawing.per:
-        past = _past(view, job, drawing.whole.ids[-1], look.recent)
+        past = _past(view, job, drawing.whole.ids[-1], last)
         newest = tables.newest(drawing.whole, order, past)
-    recent, moved = _recent(view, job, look.recent), _moved(view, job, look.recent)
+    recent, moved = _recent(view, job, last), _moved(view, job, last)
     said = _said(view, job, recent)
-    published = errors_of(look.recent[-1], recent.columns) if look.recent else []
+    published = errors_of(last[-1], recent.columns) if last else []
     sure = []
-    if look.recent:
+    if last:
         sure = list(how_sure(recent, said, published, moved.compared if moved else None))
     return page(
         request,
@@ -151,18 +159,18 @@ def show_job(request: Request, view: View) -> Response:
         "job.html",
         job=job,
         look=look,
-        held="; ".join(map(told, look.status.holds)),
+        held="; ".join(map(told, look.holds)),
         daemon=daemon,
-        state=look.status.state_under(daemon),
         said=said,
         moved=moved,
         sure=sure,
         errors=published,
-        showing=list(may_be_shown(*_of(view), job, look.recent[-1:], "")) if look.recent else [],
+        showing=list(may_be_shown(*_of(view), job, last[-1:], "")) if last else [],
         drawing=drawing,
         numbers={each.name: at for at, each in enumerate(drawing.whole.series)},
         beyond=drawing.whole.only(drawing.shown).beyond(),
         last=what.last,
+        newest_id=last[-1].id if last else None,
         stretches=STRETCHES,
         newest=newest,
         standing_out=tables.standing_out(newest),

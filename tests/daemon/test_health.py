@@ -22,7 +22,8 @@ from streamdp.daemon.daemon import Daemon, late_jobs, notify, told_as_failing
 from streamdp.daemon.rounds import asking_of
 from streamdp.daemon.runtime import Runtime
 from streamdp.errors import SinkError, SourceLockedError, StoreError
-from streamdp.reports.state.status import daemon_state, job_status, signs_of_life
+from streamdp.reports.state.jobs import job_view
+from streamdp.reports.state.status import daemon_state, signs_of_life
 from streamdp.store.database import connect_to_read
 from streamdp.store.problems import BatchProblem
 from streamdp.store.pulse import SIZE, Asking, Pulse, PulseFile, path_of, read_pulse
@@ -185,8 +186,9 @@ def test_a_full_volume_is_told_past_the_outbox(home: Path, monkeypatch: pytest.M
                 connect_to_read(configuration.store.path), configuration.store.path
             )
             database, now = connect_to_read(configuration.store.path), int(time.time())
-            job = job_status(configuration, database, "air_time", now, pulse=pulse)
-            states.extend((daemon_state(life, now), job.state))
+            state = daemon_state(life, now)
+            job = job_view(configuration, database, "air_time", now, state, pulse)
+            states.extend((state, job.state))
         return found
 
     states: list[str] = []

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from streamdp.database import Database
     from streamdp.errors import StreamdpError
     from streamdp.reports.state.holds import Hold
-    from streamdp.reports.state.status import DaemonState, GateStatus, JobStatus
+    from streamdp.reports.state.jobs import JobView
+    from streamdp.reports.state.status import DaemonState, GateStatus
     from streamdp.store.problems import BatchProblem
     from streamdp.store.pulse import Pulse
     from streamdp.store.reading.reports import Heart
@@ -101,13 +102,13 @@ def _show(configuration: Configuration, *, as_json: bool) -> int:
     import time
 
     from streamdp.daemon.lock import is_locked
+    from streamdp.reports.state.jobs import job_view
     from streamdp.reports.state.next_run import clock_errors, refusal
     from streamdp.reports.state.overview import of_daemon
     from streamdp.reports.state.problems import wrong_now
     from streamdp.reports.state.status import (
         daemon_state,
         gate_status,
-        job_status,
         signs_of_life,
     )
     from streamdp.store.schema.migrations import is_upgrade_pending, open_to_read
@@ -120,7 +121,7 @@ def _show(configuration: Configuration, *, as_json: bool) -> int:
         refused = refusal(database, *_of_a_run(configuration, now))
     behind = None if refused else next(clock_errors(configuration, database, now, ()), None)
     jobs = [
-        job_status(configuration, database, job, now, pulse=beat) for job in configuration.releases
+        job_view(configuration, database, job, now, state, beat) for job in configuration.releases
     ]
     names = configuration.all_gates()
     gates = [_gate_row(gate_status(configuration, database, name, now)) for name in names]
@@ -141,9 +142,9 @@ def _show(configuration: Configuration, *, as_json: bool) -> int:
         return refused.exit_code
     if state in ("dead", "hung") or (beat is not None and beat.store) or behind is not None:
         return 1
-    if any(each.state in FAILED or each.report.dead_letters for each in jobs):
+    if any(each.condition in FAILED or each.dead_letters for each in jobs):
         return 1
-    return 3 if any(each.state == "exhausted" for each in jobs) else 0
+    return 3 if any(each.condition == "exhausted" for each in jobs) else 0
 
 
 def _of_a_run(configuration: Configuration, now: int) -> tuple[Path, int, int | None]:
@@ -161,7 +162,7 @@ def _print_json(
     state: DaemonState,
     pulse: Heart,
     beat: Pulse | None,
-    jobs: list[JobStatus],
+    jobs: list[JobView],
     gates: list[dict[str, Json]],
     wrong: list[dict[str, Json]],
 ) -> None:
@@ -174,7 +175,7 @@ def _print_json(
         "store": "" if beat is None else beat.store,
         "asking": [] if beat is None else [asdict(each) for each in beat.asking],
     }
-    print_rows([first, *(_whole(configuration, each, state) for each in jobs)], "json")
+    print_rows([first, *(_whole(configuration, each) for each in jobs)], "json")
     print_rows([{"type": "gate", **row} for row in gates], "json")
     print_rows([{"type": "problem", **row} for row in wrong], "json")
 
@@ -184,17 +185,17 @@ def _print_tables(
     database: Database,
     state: DaemonState,
     pulse: Heart,
-    jobs: list[JobStatus],
+    jobs: list[JobView],
     more: list[list[dict[str, Json]]],
 ) -> None:
     """Print the daemon's state, the jobs, what holds them, and further tables that have rows."""
     signs = [pulse.heartbeat_at] if pulse.heartbeat_at else []
     if signs and state == "stopped":  # it beats no more while it ends, and may release
-        signs += [each.report.last_released_at or 0 for each in jobs]
+        signs += [each.last_released_at or 0 for each in jobs]
     beat = iso(max(signs)) if signs else ""
     click.echo(f"daemon: {state}" + (f", last sign of life {beat}" if beat else ""))
     gated = bool(configuration.gated())
-    rows = [_row(each, state, gated=gated) for each in jobs]
+    rows = [_row(each, gated=gated) for each in jobs]
     if sys.stdout.isatty():
         rows = _told(rows)
         for row in rows if state != "running" else []:
@@ -204,7 +205,7 @@ def _print_tables(
     print_rows(rows, "table")
     for each in jobs:
         for hold in each.holds:
-            click.echo(printable(f"{each.report.job}: {_in_words(hold)}"))
+            click.echo(printable(f"{each.job}: {_in_words(hold)}"))
     for table in filter(None, more):
         print_rows(table, "table")
 
@@ -216,25 +217,24 @@ def _in_words(hold: Hold) -> str:
     return f"{hold.state}: {hold.reason}{since}{until}"
 
 
-def _row(status: JobStatus, daemon: DaemonState, *, gated: bool) -> dict[str, Json]:
+def _row(view: JobView, *, gated: bool) -> dict[str, Json]:
     """A job in a table: what a person looks for first."""
-    report, first = status.report, next(iter(status.holds), None)
     row: dict[str, Json] = {
-        "job": report.job,
-        "state": status.state_under(daemon),
-        "since": iso(first.since) if first else None,
-        "last_batch": report.last_batch,
-        "released_at": iso(report.last_released_at),
-        "next_at": iso(status.next_at),
-        "releases": report.releases,
-        "spent": Figure(amount_text(report.spent_nano, report.measure)),
-        "passed_over": status.passed_over,
-        "burnt": report.burnt,
-        "undelivered": report.undelivered,
-        "dead_letters": report.dead_letters,
-        "suspect": "; ".join(status.suspect),
+        "job": view.job,
+        "state": view.state,
+        "since": iso(view.holds[0].since) if view.holds else None,
+        "last_batch": view.last_batch,
+        "released_at": iso(view.last_released_at),
+        "next_at": iso(view.next_at),
+        "releases": view.releases,
+        "spent": Figure(amount_text(view.spent, view.measure)),
+        "passed_over": view.passed_over,
+        "burnt": view.burnt,
+        "undelivered": view.undelivered,
+        "dead_letters": view.dead_letters,
+        "suspect": "; ".join(view.suspect),
     }
-    return row | ({"stands_to": status.stands_to} if gated else {})
+    return row | ({"stands_to": view.stands_to} if gated else {})
 
 
 def _told(rows: list[dict[str, Json]]) -> list[dict[str, Json]]:
@@ -243,26 +243,20 @@ def _told(rows: list[dict[str, Json]]) -> list[dict[str, Json]]:
     return [{name: row[name] for name in row if name not in quiet} for row in rows]
 
 
-def _whole(configuration: Configuration, status: JobStatus, daemon: DaemonState) -> dict[str, Json]:
+def _whole(configuration: Configuration, view: JobView) -> dict[str, Json]:
     """A job as one object, with all that holds it."""
     from streamdp.reports.state.status import holders
 
-    report = status.report
     return {
         "type": "job",
-        **_row(status, daemon, gated=bool(configuration.gated())),
-        "measure": report.measure,
-        "spent": report.spent_nano / NANO,
-        "spent_exact": epsilon_text(report.spent_nano),
-        "held_by": holders(status.held),
+        **_row(view, gated=bool(configuration.gated())),
+        "measure": view.measure,
+        "spent": view.spent / NANO,
+        "spent_exact": epsilon_text(view.spent),
+        "held_by": holders(view.held),
         "holds": [
-            {
-                "state": hold.state,
-                "reason": hold.reason,
-                "since": iso(hold.since),
-                "until": hold.until or None,
-            }
-            for hold in status.holds
+            {**asdict(hold), "since": iso(hold.since), "until": hold.until or None}
+            for hold in view.holds
         ],
     }
 

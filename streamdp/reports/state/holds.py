@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Literal
 
 from streamdp.config import Configuration
 from streamdp.database import Database
@@ -16,6 +17,8 @@ from streamdp.store.pulse import Pulse
 from streamdp.store.reading.reports import waits_since
 from streamdp.text import iso
 from streamdp.types.releases import rest_after, rest_after_deaths
+
+Condition = Literal["active", "paused", "waits", "exhausted", "rests", "failing", "late", "empty"]
 
 _MOMENT = re.compile(r"from (\S+Z) on")
 """Words of a cap that frees at a time."""
@@ -32,7 +35,7 @@ class Hold:
         until: In words; nothing where it lasts until somebody does something.
     """
 
-    state: str
+    state: Condition
     reason: str
     since: int | None = None
     until: str = ""

@@ -9,27 +9,18 @@ from typing import Literal
 
 from streamdp.config import Configuration
 from streamdp.database import Database
-from streamdp.privacy.filters import Item, Measure
-from streamdp.reports.guarantee.prices import price_of_release
+from streamdp.reports.guarantee.prices import Purse, purse_of
 from streamdp.reports.state.holds import Hold
+from streamdp.reports.state.jobs import JobView, job_view
 from streamdp.reports.state.status import (
     DaemonState,
     GateStatus,
-    JobStatus,
     daemon_state,
     gate_status,
-    job_status,
     signs_of_life,
 )
-from streamdp.store.ledger.chain import spent_of
-from streamdp.store.ledger.ledger import caps_of, declaration_of
 from streamdp.store.pulse import Pulse
-from streamdp.store.reading.browse import newest_releases
 from streamdp.store.reading.reports import Heart, Spent
-from streamdp.types import Release
-
-RECENT = 60
-"""Releases in the little picture of a job."""
 
 SHORT_RUNWAY = 30
 """Releases left under the lifetime cap from which on it is worth a warning."""
@@ -45,51 +36,12 @@ class StateAlert:
 
 
 @dataclass(frozen=True, slots=True)
-class JobLook:
-    """One job at a glance.
-
-    Args:
-        status: Where it stands.
-        source: Whose batches it releases.
-        price: Of one release.
-        runway: How many more releases the lifetime cap of its source has room for.
-        recent: Its last releases, oldest first.
-    """
-
-    status: JobStatus
-    source: str
-    price: Item
-    runway: int | None
-    recent: tuple[Release, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Purse:
-    """Spent part of a source's caps over the lifetime, in units of their measures."""
-
-    source: str
-    measure: Measure
-    spent_nano: int
-    cap_nano: int
-    spent_delta_atto: int = 0
-    cap_delta_atto: int = 0
-
-    def lasts(self, price: Item) -> int | None:
-        """Return for how many more charges there is room; None where they cost nothing."""
-        left = (
-            (self.cap_nano - self.spent_nano, price.amount(self.measure)),
-            (self.cap_delta_atto - self.spent_delta_atto, price.delta_atto),
-        )
-        return min((max(room, 0) // each for room, each in left if each), default=None)
-
-
-@dataclass(frozen=True, slots=True)
 class Overview:
     """The whole at a glance."""
 
     daemon: DaemonState
     pulse: Heart
-    jobs: tuple[JobLook, ...]
+    jobs: tuple[JobView, ...]
     gates: tuple[GateStatus, ...]
     purses: tuple[Purse, ...]
     beat: Pulse | None
@@ -107,7 +59,16 @@ def overview(
     state = daemon_state(pulse, now)
     purses = {name: purse_of(database, name) for name in configuration.sources}
     jobs = tuple(
-        job_look(configuration, database, name, now, purses[each.source], spent(name), beat)
+        job_view(
+            configuration,
+            database,
+            name,
+            now,
+            state,
+            beat,
+            purse=purses[each.source],
+            spent=spent(name),
+        )
         for name, each in configuration.releases.items()
     )
     names = configuration.all_gates()
@@ -125,39 +86,6 @@ def overview(
             *_of_gates(gates),
         ),
     )
-
-
-def job_look(
-    configuration: Configuration,
-    database: Database,
-    job: str,
-    now: int,
-    purse: Purse | None = None,
-    spent: Spent | None = None,
-    pulse: Pulse | None = None,
-) -> JobLook:
-    """One job at a glance."""
-    release = configuration.releases[job]
-    price = price_of_release(configuration, database, job)
-    purse = purse or purse_of(database, release.source)
-    return JobLook(
-        status=job_status(configuration, database, job, now, spent, pulse),
-        source=release.source,
-        price=price,
-        runway=None if purse is None else purse.lasts(price),
-        recent=newest_releases(database, job, RECENT)[::-1],
-    )
-
-
-def purse_of(database: Database, source: str) -> Purse | None:
-    """Spent part of a source's caps over the lifetime; None where the ledger does not know it."""
-    if declaration_of(database, source) is None:
-        return None
-    caps = caps_of(database, source)
-    spent = spent_of(database, source, caps.measure)
-    most = min(limit.nano for limit in caps.deltas if limit.lifetime)
-    delta = spent_of(database, source, "delta")
-    return Purse(source, caps.measure, spent, caps.lifetime_nano, delta, most)
 
 
 def of_daemon(state: DaemonState, pulse: Pulse | None) -> list[StateAlert]:
@@ -182,22 +110,20 @@ def _of_pulse(pulse: Pulse) -> Iterator[StateAlert]:
             yield StateAlert("error", f"source {each.source}", text)
 
 
-def _of_job(job: JobLook) -> list[StateAlert]:
-    status, name = job.status, job.status.report.job
-    found = [StateAlert(_level(hold), name, told(hold)) for hold in status.holds]
-    if not found and job.runway is not None and job.runway < SHORT_RUNWAY:
-        found.append(StateAlert("warning", name, f"has budget for {job.runway} more"))
-    if status.report.dead_letters:
-        count = status.report.dead_letters
-        found.append(StateAlert("error", name, f"has {count} deliveries that sinks did not take"))
-    if status.suspect:
+def _of_job(job: JobView) -> list[StateAlert]:
+    name, left = job.job, job.releases_left
+    found = [StateAlert(_level(hold), name, told(hold)) for hold in job.holds]
+    if not found and left is not None and left < SHORT_RUNWAY:
+        found.append(StateAlert("warning", name, f"has budget for {left} more"))
+    if job.dead_letters:
+        text = f"has {job.dead_letters} deliveries that sinks did not take"
+        found.append(StateAlert("error", name, text))
+    if job.suspect:
         found.append(
-            StateAlert("warning", name, f"has a suspect release: {'; '.join(status.suspect)}")
+            StateAlert("warning", name, f"has a suspect release: {'; '.join(job.suspect)}")
         )
-    if status.passed_over:
-        found.append(
-            StateAlert("warning", name, f"had {status.passed_over} batches refused by a cap")
-        )
+    if job.passed_over:
+        found.append(StateAlert("warning", name, f"had {job.passed_over} batches refused by a cap"))
     return found
 
 

@@ -1,8 +1,7 @@
-"""State of the daemon, each job and each gate: ledger facts, for commands and pages."""
+"""State of the daemon and each gate: ledger facts, for commands and pages."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -10,24 +9,15 @@ from typing import Literal
 from streamdp.config import Configuration
 from streamdp.database import Database
 from streamdp.privacy.filters import Item
-from streamdp.reports.guarantee.prices import price_of_release, price_of_run
-from streamdp.reports.releases.suspicion import suspicions
-from streamdp.reports.state.holds import Hold, holds
-from streamdp.sections.schedules import next_times
+from streamdp.reports.guarantee.prices import price_of_run
 from streamdp.store.gates import open_run_of
 from streamdp.store.ledger.cap_usage import held_by
-from streamdp.store.ledger.ledger import passed_over
 from streamdp.store.pulse import Pulse, read_pulse
 from streamdp.store.reading.reports import (
     GateReport,
     Heart,
-    JobReport,
-    Spent,
-    Standing,
     gate_report,
     heart,
-    job_report,
-    standing,
 )
 
 Held = tuple[tuple[str, str], ...]
@@ -37,37 +27,6 @@ DaemonState = Literal["running", "hung", "dead", "stopped"]
 
 DEAD_AFTER = 120
 """Seconds without a heartbeat after which a daemon that did not stop counts as dead."""
-
-
-@dataclass(frozen=True, slots=True)
-class JobStatus:
-    """One job: what the ledger knows of it, and what holds it.
-
-    Args:
-        state: `active`, or what holds it: `paused`, `waits`, `exhausted`, `rests`, `failing`,
-            `late` where it has missed a turn, or `empty` where no batch has arrived. While the
-            store cannot be written each job is `failing` that nothing else holds.
-        holds: All that holds it, since when and until when.
-        next_at: When it wakes next.
-        held: Caps that have no room for its next release.
-        passed_over: Batches that a cap refused.
-        stands_to: The last batch that its last release stands for, if a gate let it stand.
-        report: Counts and amounts.
-        suspect: What is odd about its newest release.
-    """
-
-    state: str
-    holds: tuple[Hold, ...]
-    next_at: int | None
-    held: Held
-    passed_over: int
-    stands_to: str | None
-    report: JobReport
-    suspect: tuple[str, ...] = ()
-
-    def state_under(self, daemon: DaemonState) -> str:
-        """The state in a word: a job that nothing holds is no more active than the daemon."""
-        return self.state if daemon == "running" or self.holds else f"daemon {daemon}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,45 +83,6 @@ def why_not_ready(database: Database, store: Path, now: int) -> str:
     return state
 
 
-def job_status(
-    configuration: Configuration,
-    database: Database,
-    job: str,
-    now: int,
-    spent: Spent | None = None,
-    pulse: Pulse | None = None,
-) -> JobStatus:
-    """Where one job stands.
-
-    Args:
-        configuration: Of the job.
-        database: The store.
-        job: Its name.
-        now: POSIX time.
-        spent: What it was charged, where that is known.
-        pulse: Of the daemon that works.
-    """
-    release, report = configuration.releases[job], job_report(database, job, spent)
-    price = price_of_release(configuration, database, job)
-    held = held_by(database, release.source, price)
-    stands = None
-    if job in configuration.gated():
-        found = list(standing(database, job, now).values())
-        stands = _stands_to(found[-1:], report.last_batch)
-    found_holds = holds(configuration, database, job, now, held, pulse)
-    unwritable = pulse is not None and bool(pulse.store)
-    return JobStatus(
-        state=next((each.state for each in found_holds), "failing" if unwritable else "active"),
-        holds=found_holds,
-        next_at=next(iter(next_times(release.schedule, now, 1)), None),
-        held=held,
-        passed_over=len(passed_over(database, release.source, job)),
-        stands_to=stands,
-        report=report,
-        suspect=suspicions(configuration, database, job),
-    )
-
-
 def gate_status(
     configuration: Configuration, database: Database, name: str, now: int
 ) -> GateStatus:
@@ -183,10 +103,6 @@ def gate_status(
 def holders(held: Held) -> str | None:
     """Caps that hold a job, in words; None if none does."""
     return "; ".join(dict.fromkeys(f"{cap} cap: {when}" for cap, when in held)) or None
-
-
-def _stands_to(found: Sequence[Standing], last_batch: str | None) -> str | None:
-    return next((each.last for each in found if each.of == last_batch), None)
 
 
 def _state(held: Held, free: str) -> str:
