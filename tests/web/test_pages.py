@@ -27,6 +27,7 @@ from streamdp.reports.guarantee.plain import NOT_PROMISED, in_plain_words
 from streamdp.reports.releases.changes import PeriodRow
 from streamdp.store.archive import select_releases
 from streamdp.store.database import PRIVATE, connect
+from streamdp.store.pulse import Pulse, PulseFile
 from streamdp.store.reading.browse import WindowRange, newest_releases, sampled_releases
 from streamdp.store.schema.migrations import migrate
 from streamdp.text import printable
@@ -142,6 +143,33 @@ def test_no_job_is_active_while_the_daemon_is_not(
     first = re.search(r'<p class="alert (\w+)".*?</p>', overview, re.DOTALL)
     told = {"running": "", "dead": "gives no sign of life", "stopped": "The daemon does not run."}
     assert alive or (first is not None and told[state] in first[0])
+
+
+def test_overview_job_and_api_agree_that_a_job_is_late(home: Path, tmp_path: Path) -> None:
+    """All read one value, which is made with what the daemon says of its turns."""
+    shutil.copytree(home, tmp_path / "home")
+    config = tmp_path / "home" / "config.yaml"
+    loaded = load(config)
+    now = 2_000_000_000
+    with closing(sqlite3.connect(loaded.store.path)) as store:
+        store.execute("UPDATE instance SET pid = 1, heartbeat_at = ?", [now - 5])
+        store.commit()
+    file = PulseFile(loaded.store.path)
+    file.write(Pulse(now - 5, 1, late={"daily": now - 90}))
+    file.close()
+    web = application(Reader(config, loaded, kind_of, lambda: now), Web())
+    with TestClient(web, base_url=HOST) as browser:
+        pages = [browser.get("/").text, browser.get("/jobs/daily").text]
+        listed = browser.get("/api/v1/status").json()["jobs"]
+        measured = browser.get("/metrics").text
+        schema = browser.get("/api/v1/openapi.json").json()["components"]["schemas"]["Job"]
+    for page in pages:
+        assert ">late</span>" in page
+        assert "late: it has missed a turn of its schedule: its turn has not come" in page
+    assert {each["job"]: each["state"] for each in listed}["daily"] == "late"
+    assert 'streamdp_jobs{state="late"} 1.0' in measured
+    for job in listed:
+        assert set(schema["required"]) <= job.keys() <= schema["properties"].keys()
 
 
 @pytest.mark.parametrize(("number", "shown"), [(10, 10), (16, 16), (40, 16)])

@@ -125,7 +125,8 @@ def _late(configuration: Configuration, job: str, pulse: Pulse | None) -> list[H
     since = None if pulse is None else pulse.late.get(job)
     if pulse is None or since is None:
         return []
-    return [Hold("late", pulse.why_late(job, configuration.releases[job].source), since)]
+    why = pulse.why_late(job, configuration.releases[job].source)
+    return [Hold("late", f"it has missed a turn of its schedule: {why}", since)]
 
 
 def _ahead(configuration: Configuration, database: Database, job: str, now: int) -> list[Hold]:
