@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from streamdp.privacy.amounts import ATTO, NANO, number_text
 from streamdp.reports.guarantee.budget import Budget, budgets, ends_of, jobs_of, then_of
-from streamdp.reports.releases.columns import columns_of
+from streamdp.reports.releases.series import columns_of
 from streamdp.reports.state.jobs import Form, JobView
 from streamdp.reports.state.overview import overview
 from streamdp.reports.state.status import GateStatus

@@ -19,11 +19,10 @@ from streamdp.reports.guarantee.outlook import Lasts, questions, what_if
 from streamdp.reports.guarantee.statement import common_delta, statement
 from streamdp.reports.guarantee.verification import verification
 from streamdp.reports.releases.changes import Comparison, PeriodRow, is_never_negative, since_before
-from streamdp.reports.releases.columns import columns_of
 from streamdp.reports.releases.headline import Headline, headline, headline_series
 from streamdp.reports.releases.learned import learned
 from streamdp.reports.releases.sentences import range_said
-from streamdp.reports.releases.series import Picture, picture
+from streamdp.reports.releases.series import Picture, columns_of, picture
 from streamdp.reports.releases.sheet import data_sheet
 from streamdp.reports.releases.summary import (
     about_batches,

@@ -22,7 +22,6 @@ from streamdp.reports.charts.frame import HEIGHT
 from streamdp.reports.charts.lines import lines
 from streamdp.reports.charts.maps import over_time
 from streamdp.reports.charts.panels import chart
-from streamdp.reports.releases.columns import columns_of
 from streamdp.reports.releases.digest import digest
 from streamdp.reports.releases.headline import (
     NOTHING_SAID,
@@ -33,7 +32,7 @@ from streamdp.reports.releases.headline import (
     usual_of,
 )
 from streamdp.reports.releases.periods import day_of, period_of
-from streamdp.reports.releases.series import picture
+from streamdp.reports.releases.series import columns_of, picture
 from streamdp.store.database import connect_to_read
 from streamdp.store.reading.browse import WindowRange
 from streamdp.store.reading.places import moment_of_key

@@ -20,7 +20,7 @@ from streamdp.cli.options import (
     require_job,
     require_release,
 )
-from streamdp.cli.output import Form, apart, fits, print_rows
+from streamdp.cli.output import Form, apart, fits, print_rows, sparkline
 from streamdp.privacy.amounts import ATTO, NANO
 from streamdp.text import Figure, iso
 
@@ -72,7 +72,7 @@ def releases(
     --rollups lists the newest revision of each closed period of `rollups`.
     Where a gate lets a release stand for later batches too, `stands to` is the last of them.
     """
-    from streamdp.reports.releases.columns import columns_of
+    from streamdp.reports.releases.series import columns_of
     from streamdp.store.archive import select_releases
     from streamdp.store.reading.reports import standing
     from streamdp.store.schema.migrations import open_to_read
@@ -108,7 +108,7 @@ def releases(
 
 def _rollups(database: Database, job: str | None, last: int | None, form: Form) -> None:
     """Print the newest revisions of rollups: as sinks get them, or a line a row."""
-    from streamdp.reports.releases.columns import columns_of
+    from streamdp.reports.releases.series import columns_of
     from streamdp.sinks.columns import flat, record
     from streamdp.store.rollups import select
     from streamdp.types import Column
@@ -164,8 +164,8 @@ def show(job: str, batch: str, config_path: Path, as_json: bool) -> None:
     If a gate rejected BATCH, it is the release that still stands for it.
     """
     from streamdp.cli.look.web import columns_of as section_columns
-    from streamdp.reports.releases.columns import columns_of
     from streamdp.reports.releases.measurements import fields_of, in_words
+    from streamdp.reports.releases.series import columns_of
     from streamdp.sinks.columns import record
     from streamdp.store.ledger.privacy_guarantee import claim_of
     from streamdp.store.measurements import measurements_of
@@ -222,7 +222,6 @@ def _say_what_is_missing(
 
 def _sparklines(found: list[Release]) -> None:
     """Print a sparkline of each series over the listed releases."""
-    from streamdp.reports.charts.sparklines import sparkline
     from streamdp.reports.releases.series import picture
 
     for each in picture(found).series[:MOST_SPARKLINES]:

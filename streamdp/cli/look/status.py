@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from streamdp.cli.options import config_option, json_option, load_configuration
-from streamdp.cli.output import print_rows
+from streamdp.cli.output import print_rows, sparkline
 from streamdp.privacy.amounts import NANO, epsilon_text
 from streamdp.privacy.price import amount_text
 from streamdp.text import Figure, iso, printable
@@ -264,7 +264,6 @@ def _whole(configuration: Configuration, view: JobView) -> dict[str, Json]:
 def _recent(configuration: Configuration, database: Database, job: str) -> str:
     """Sparkline of the middle series of a job's last releases."""
     from streamdp.cli.look.web import columns_of
-    from streamdp.reports.charts.sparklines import sparkline
     from streamdp.reports.releases.series import picture
     from streamdp.store.reading.browse import newest_releases
 

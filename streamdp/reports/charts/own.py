@@ -10,8 +10,7 @@ from streamdp.reports.charts.choices import MOST, Choice, choices
 from streamdp.reports.charts.frame import SIZES, DrawnChart, Frame
 from streamdp.reports.charts.lines import has_numbers, lines
 from streamdp.reports.charts.stacked import legend, stacked
-from streamdp.reports.releases.columns import columns_of
-from streamdp.reports.releases.series import Picture, candidate, picture
+from streamdp.reports.releases.series import Picture, candidate, columns_of, picture
 from streamdp.store.reading.places import places_of
 from streamdp.types import Column, Release
 

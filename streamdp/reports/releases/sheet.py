@@ -8,7 +8,7 @@ from streamdp.config import Configuration
 from streamdp.database import Database
 from streamdp.privacy.amounts import epsilon_text
 from streamdp.privacy.price import Price
-from streamdp.reports.releases.columns import columns_of
+from streamdp.reports.releases.series import columns_of
 from streamdp.sections.schedules import Schedule
 from streamdp.store.ledger.privacy_guarantee import claim_of, parameters_over_time
 from streamdp.store.reading.browse import count_releases, newest_releases

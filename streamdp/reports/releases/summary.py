@@ -15,7 +15,6 @@ from streamdp.reports.guarantee.plain import NOT_PROMISED, guessed_right, one_an
 from streamdp.reports.guarantee.statement import life_of
 from streamdp.reports.releases.averages import chosen
 from streamdp.reports.releases.changes import FEWEST, Comparison, PeriodRow, several
-from streamdp.reports.releases.columns import columns_of
 from streamdp.reports.releases.headline import Headline, headline, level_of, rounded
 from streamdp.reports.releases.periods import in_words
 from streamdp.reports.releases.sentences import (
@@ -25,7 +24,7 @@ from streamdp.reports.releases.sentences import (
     range_said,
     sure_said,
 )
-from streamdp.reports.releases.series import Picture, row_name, text_of
+from streamdp.reports.releases.series import Picture, columns_of, row_name, text_of
 from streamdp.store.ledger.ledger import declaration_of
 from streamdp.types import Column, Release
 

@@ -13,8 +13,7 @@ from functools import lru_cache
 
 from streamdp.config import Configuration
 from streamdp.database import Database
-from streamdp.reports.releases.columns import columns_of
-from streamdp.reports.releases.series import Series, picture
+from streamdp.reports.releases.series import Series, columns_of, picture
 from streamdp.store.reading.browse import newest_releases
 from streamdp.types import Release, Row
 
