@@ -102,6 +102,7 @@ def _show(configuration: Configuration, *, as_json: bool) -> int:
     import time
 
     from streamdp.daemon.lock import is_locked
+    from streamdp.reports.guarantee.prices import purse_of
     from streamdp.reports.state.jobs import job_view
     from streamdp.reports.state.next_run import clock_errors, refusal
     from streamdp.reports.state.overview import of_daemon
@@ -120,8 +121,10 @@ def _show(configuration: Configuration, *, as_json: bool) -> int:
     if state not in ("running", "hung") and not is_upgrade_pending(configuration.store.path):
         refused = refusal(database, *_of_a_run(configuration, now))
     behind = None if refused else next(clock_errors(configuration, database, now, ()), None)
+    purses = {name: purse_of(database, name) for name in configuration.sources}
     jobs = [
-        job_view(configuration, database, job, now, state, beat) for job in configuration.releases
+        job_view(configuration, database, job, now, state, beat, purse=purses[release.source])
+        for job, release in configuration.releases.items()
     ]
     names = configuration.all_gates()
     gates = [_gate_row(gate_status(configuration, database, name, now)) for name in names]
