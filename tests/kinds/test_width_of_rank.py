@@ -49,15 +49,6 @@ def test_a_walk_that_moves_far_more_than_noise_leaves_the_guess() -> None:
     assert median(released(1.0) + walk) < 4.0
 
 
-def test_values_that_differ_as_much_as_their_prior_leave_the_guess() -> None:
-    """Draws are spread no wider than the prior: a rank may be as wide as before, or wider."""
-    values = released(1.0).tolist()
-    noise = NOISE * np.random.default_rng(1).normal(size=400)
-    about = 0.5, ROWS, 1e-9, np.array([0.5, 2.0]), noise, values
-    most = [float(widths(*about, prior).at(np.array([0.95]))[0]) for prior in (0.02, 100.0)]
-    assert most[0] > 3.0 * most[1]
-
-
 def test_a_value_between_piles_may_belong_to_either_and_one_at_a_pile_does() -> None:
     """Whole numbers on a fine grid: values that repeat are those that many records have."""
     piles = [31.0] * 6 + [32.0] * 6

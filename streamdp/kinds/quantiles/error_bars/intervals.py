@@ -92,10 +92,6 @@ MOST_PULLED = 1.0
 """Draws that a learned prior is worth at most where it pulls a value: the draws that it was learned
 from were pulled themselves."""
 
-HIDDEN = 0.5
-"""Deviations of a learned prior from which on it hides how far noise moves a draw that may lie
-outside of a batch: what past values say of it is then no more than what the configuration does."""
-
 _EDGES, _EDGES_ALONE = np.array([0.025, 0.975]), np.array([0.0175, 0.9825])
 """Shares between which plausible values are taken: those of `LEVEL`; of a single quantile somewhat
 more once how a batch is spread there is estimated from past values."""
@@ -200,7 +196,6 @@ def _alone(
 
     Where noise reaches the end of a batch, a learned prior of variance B pulls draws to its middle
     c: of noise N about Q they lie about (B·Q + N·c)/(B + N), and show c + (draw - c)·(1 + N/B).
-    Values that differ far less than B show how wide a rank is all the same.
 
     Args:
         tree: What drew it.
@@ -216,17 +211,15 @@ def _alone(
         (laid.there - laid.standard)[:, 0] / laid.rise,
         scale * laid.rise / laid.deviation,
     )
-    noisy, value, middle, prior_scale = is_noisy(tree, rows), float(values[-1]), 0.0, math.inf
-    if noisy and len(values) > 1:
+    wide = widths(target, rows, cell, guesses, off, values.tolist()).at(chance)
+    value, pulled, middle = float(values[-1]), np.zeros(SAMPLES), 0.0
+    if is_noisy(tree, rows):
+        least, most = np.log(UNSEEN)
+        wide = np.maximum(wide, guesses * np.exp(least + (most - least) * chance))
+    if is_noisy(tree, rows) and len(values) > 1:
         low, middle, high = band(prior.robust[0], tree.grid, QUARTERS).tolist()
-        prior_scale = (high - low) / math.log(4.0)
-    prior_deviation = math.sqrt(2.0) * prior_scale
-    wide = widths(target, rows, cell, guesses, off, values.tolist(), prior_deviation).at(chance)
-    hidden = noisy & ((wide * off.std() > HIDDEN * prior_deviation) | (len(values) == 1))
-    least, most = np.log(UNSEEN)
-    unseen = np.maximum(wide, guesses * np.exp(least + (most - least) * chance))
-    wide = np.where(hidden, unseen, wide)
-    pulled = np.minimum(wide**2 * off.var() / (2.0 * prior_scale**2), MOST_PULLED)
+        scale = (high - low) / math.log(4.0)
+        pulled = np.minimum(wide**2 * off.var() / (2.0 * scale**2), MOST_PULLED)
     shown = value + (value - middle) * pulled
     return np.asarray(shown + wide * off * np.sqrt(1.0 + pulled))[:, None]
 

@@ -5,14 +5,12 @@ releases differ. The noise of a release is known in ranks; a rank is w wide in v
 values are those of a level that moves by steps of an unknown size and seldom jumps anywhere, seen
 with noise w times a known law:
 
-    y_t = m_t + v·(s_t + e_t),    m_t = m_{t-1} + d + w·step·noise, or anywhere, seldom.
+    y_t = m_t + w·(s_t + e_t),    m_t = m_{t-1} + d + w·step·noise, or anywhere, seldom.
 
 d is 0, or the median slope of all pairs of values; s_t what a sample of so many records is off by,
-e_t the noise, and v = w / √(1 + w²·Var e/B²): where noise reaches the end of a batch, draws are
-spread no wider than their prior, of variance B², so values that differ as much as the prior does
-not tell how wide a rank is. For each w, d and step of a grid a Gaussian filter, whose noise is a
-mixture of normal laws, gives the likelihood of all values. Their posterior follows by Bayes' rule.
-From releases and public facts alone: free.
+e_t the noise. For each w, d and step of a grid a Gaussian filter, whose noise is a mixture of
+normal laws, gives the likelihood of all values. Their posterior follows by Bayes' rule. From
+releases and public facts alone: free.
 
 References:
     Alspach & Sorenson 1972 (filters by mixtures of normal laws); Sen 1968 (the median slope).
@@ -79,7 +77,6 @@ def widths(
     guesses: FloatArray,
     noise: FloatArray,
     values: Sequence[float],
-    prior_deviation: float = math.inf,
 ) -> Widths:
     """The posterior of the width of a rank after some releases.
 
@@ -90,7 +87,6 @@ def widths(
         guesses: Widths in batches as the configuration believes, with tails of all sorts.
         noise: Samples of what quantiles are off from values, for a unit of width.
         values: Released one after the other; at least one.
-        prior_deviation: B of the prior that values were drawn from, where it may pull them.
     """
     guessed = float(np.exp(np.log(guesses).mean()))
     width = np.repeat(guessed * TIMES, len(STEPS))
@@ -99,7 +95,6 @@ def widths(
     belief = np.log(np.exp(-FALL * beyond).mean(axis=1))
     logs = np.repeat(belief, len(STEPS)) + np.tile(np.log(STEP_WEIGHTS), len(TIMES))
     means, variances, weights, deviation = _parts(noise)
-    width /= np.sqrt(1.0 + (width * deviation / prior_deviation) ** 2)
     of_noise = variances * width[:, None] ** 2 + cell**2 / 12.0
     of_noise += target * (1.0 - target) / rows * width[:, None] ** 2
     step = (np.tile(STEPS, len(TIMES)) * width * deviation) ** 2
