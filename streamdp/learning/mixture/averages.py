@@ -19,7 +19,7 @@ STEPS = {"usual": 0.05, "of late": 0.3, "last": 1.0}
 INPUTS = "inputs"
 """Name of the usual distribution as public numbers of a batch move it."""
 
-MEASURED, PULL = 3.0, 0.1
+MEASURED, PULL = 2.0, 0.1
 """Deviations of a count's noise from which on a release shows how many records a tail has, and how
 far a tail of fewer is drawn in by each release. Without it the length of such a tail is a random
 walk that mostly goes outwards: that a tail is too short shows by the records beyond it, that it is
