@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from streamdp.learning.mixture.belief import BROAD, Belief, Update
+from streamdp.learning.mixture.bridge import SIZES
 from streamdp.learning.mixture.curves import (
     MOVES,
     Curves,
@@ -22,7 +23,6 @@ from streamdp.learning.mixture.curves import (
 )
 from streamdp.learning.mixture.distribution import Distribution
 from streamdp.learning.mixture.evidence import Evidence
-from streamdp.learning.mixture.posterior import SIZES
 from streamdp.learning.mixture.records import RecordsPrior
 from streamdp.learning.mixture.release_plan import EVEN, cuts
 from streamdp.mechanisms.histograms import Histogram
