@@ -23,13 +23,16 @@ widest enumeration."""
 HERE = Path(__file__).parent
 
 
-settings.register_profile("short", max_examples=40)
-settings.register_profile("long", max_examples=400)
+# All properties with more examples: pytest --hypothesis-profile=long. No deadline: processors vary.
+settings.register_profile("short", max_examples=40, deadline=None)
+settings.register_profile("long", max_examples=400, deadline=None)
+settings.load_profile("short")  # before the plugin of hypothesis loads what it is asked for
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Try few examples but in the long profile, and look for quick tests where they are."""
-    settings.load_profile("long" if config.option.markexpr == "long" else "short")
+    """Try more examples in the long profile, and look for quick tests where they are."""
+    if config.option.markexpr == "long":
+        settings.load_profile("long")
     whole = config.args_source == pytest.Config.ArgsSource.TESTPATHS
     if whole and config.option.markexpr == "quick":
         config.args[:] = [str(HERE / each) for each in QUICK]

@@ -150,7 +150,8 @@ def test_a_webhook_that_answers_nothing_delays_no_release(home: Path, start: Sta
     with silent() as port:
         text = (home / "config.yaml").read_text()
         hook = (
-            f"  hook: {{kind: webhook, url: 'http://127.0.0.1:{port}/', secret: {{file: key}}}}\n"
+            f"  hook: {{kind: webhook, url: 'http://127.0.0.1:{port}/', timeout: 5m,"
+            " secret: {file: key}}\n"
         )
         text = text.replace("\nsinks:\n", f"\nsinks:\n{hook}").replace("sinks: [", "sinks: [hook, ")
         (home / "config.yaml").write_text(text)

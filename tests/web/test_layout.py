@@ -119,7 +119,10 @@ def page() -> Iterator[Page]:
             yield page
 
 
-def test_pages_lie_well_and_are_readable(page: Page, address: str, reports: list[str]) -> None:
+@pytest.mark.parametrize("turn", [0, pytest.param(1, marks=pytest.mark.long)])
+def test_pages_lie_well_and_are_readable(
+    page: Page, address: str, reports: list[str], turn: int
+) -> None:
     """At three widths no fault of layout; light or dark, by turns, nothing serious by axe-core."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is missing")
     found: list[object] = []
@@ -131,7 +134,7 @@ def test_pages_lie_well_and_are_readable(page: Page, address: str, reports: list
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 900})
             found += [(path, width, fault) for fault in faults(page)]
-        width, scheme = schemes[number % 2]
+        width, scheme = schemes[(number + turn) % 2]
         page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(color_scheme=scheme)
         for violation in axe.Axe().run(page).response["violations"]:
