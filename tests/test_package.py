@@ -184,3 +184,16 @@ def test_it_installs_in_an_empty_environment(wheel: Path, tmp_path: Path) -> Non
     ran = subprocess.run([command, "run", "--once"], check=True, cwd=tmp_path, capture_output=True)
     assert b"4 released" in ran.stdout + ran.stderr
     assert (tmp_path / "venv/share/man/man1/streamdp.1").exists()
+
+
+def test_the_manual_page_needs_what_its_hook_asks_for_alone() -> None:
+    """A build of its own has no other package: no command imports one before it runs."""
+    code = (
+        "import sys\n"
+        "sys.path[:0] = ['deploy/packaging', '.']\n"
+        "sys.modules |= dict.fromkeys(('pydantic', 'yaml', 'duckdb', 'sqlite_utils', 'scipy'))\n"
+        "from man import page\n"
+        "assert '.SH COMMANDS' in page()\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr[-500:]

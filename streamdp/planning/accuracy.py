@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from streamdp.errors import ConfigurationError
-from streamdp.kinds.spec import LeftOut
 from streamdp.privacy.amounts import NANO
 from streamdp.types import MOST_ROWS_PER_UNIT
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
     from streamdp.config import Configuration
     from streamdp.database import Database
-    from streamdp.kinds.spec import Simulates
+    from streamdp.kinds.spec import LeftOut, Simulates
     from streamdp.planning.costs import Prices
     from streamdp.privacy.price import Price
     from streamdp.types import Json
