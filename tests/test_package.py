@@ -190,8 +190,13 @@ def test_the_manual_page_needs_what_its_hook_asks_for_alone() -> None:
     """A build of its own has no other package: no command imports one before it runs."""
     code = (
         "import sys\n"
+        "known = sys.stdlib_module_names | {'click', 'numpy', 'streamdp', 'man'}\n"
+        "class Build:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.partition('.')[0] not in known and name[0] != '_':\n"
+        "            raise ModuleNotFoundError(name)\n"
+        "sys.meta_path.insert(0, Build())\n"
         "sys.path[:0] = ['deploy/packaging', '.']\n"
-        "sys.modules |= dict.fromkeys(('pydantic', 'yaml', 'duckdb', 'sqlite_utils', 'scipy'))\n"
         "from man import page\n"
         "assert '.SH COMMANDS' in page()\n"
     )

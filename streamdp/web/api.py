@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any
 
 from starlette.requests import Request
@@ -11,7 +11,7 @@ from starlette.responses import Response
 from streamdp.privacy.amounts import ATTO, NANO, number_text
 from streamdp.reports.guarantee.budget import Budget, budgets, ends_of, jobs_of, then_of
 from streamdp.reports.releases.series import columns_of
-from streamdp.reports.state.jobs import Form, JobView
+from streamdp.reports.state.jobs import SHOWN, Form, JobView
 from streamdp.reports.state.overview import overview
 from streamdp.reports.state.status import GateStatus
 from streamdp.sinks.columns import record
@@ -158,7 +158,7 @@ def _amount(units: int, measure: str = "epsilon") -> Json:
 
 def _job(view: JobView) -> Json:
     """The fields of a job that say what they are about, under their names."""
-    shown = [(each, getattr(view, each.name)) for each in fields(view) if each.metadata]
+    shown = [(each, getattr(view, each.name)) for each in SHOWN]
     return {
         each.name: _written(value, each.metadata["form"])
         for each, value in shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import Field, dataclass, fields
+from dataclasses import Field, dataclass
 from pathlib import Path
 from typing import Any, get_args
 
@@ -22,7 +22,7 @@ from starlette.responses import Response
 from streamdp.privacy.amounts import ATTO, NANO
 from streamdp.privacy.filters import Measure
 from streamdp.reports.state.holds import Condition
-from streamdp.reports.state.jobs import JobView
+from streamdp.reports.state.jobs import SHOWN, JobView
 from streamdp.reports.state.overview import Overview, overview
 from streamdp.reports.state.status import DaemonState
 from streamdp.store.archive import restarts
@@ -119,11 +119,11 @@ def _of_jobs(found: Overview) -> Iterator[Metric]:
     for state in JOB_STATES:
         counted.add_metric([state], sum(job.condition == state for job in found.jobs))
     yield counted
-    for each in fields(JobView):
-        if each.metadata.get("gauge"):
+    for each in SHOWN:
+        if each.metadata["gauge"]:
             yield _gauge(each, found.jobs)
-    for each in fields(JobView):
-        if each.metadata.get("counter"):
+    for each in SHOWN:
+        if each.metadata["counter"]:
             name = f"streamdp_job_{each.metadata['counter']}"
             total = Counter(name, each.metadata["about"], labels=["job"])
             for job in found.jobs:

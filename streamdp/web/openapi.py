@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
-from streamdp.reports.state.jobs import Form, JobView
+from streamdp.reports.state.jobs import SHOWN, Form
 from streamdp.store.ledger.chain import PURPOSES
 from streamdp.types import Json
 from streamdp.version import __version__
@@ -147,13 +145,12 @@ def description() -> Json:
 
 def _job() -> Json:
     """The schema of a job, from the fields that are shown of it."""
-    shown = [each for each in fields(JobView) if each.metadata]
     return {
         "type": "object",
-        "required": [each.name for each in shown if not each.metadata["optional"]],
+        "required": [each.name for each in SHOWN if not each.metadata["optional"]],
         "properties": {
             each.name: {"description": each.metadata["about"], **_SCHEMAS[each.metadata["form"]]}
-            for each in shown
+            for each in SHOWN
         },
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from streamdp.config import Configuration
@@ -99,6 +99,10 @@ class JobView:
     condition: Condition
     held: Held
     price: Item
+
+
+SHOWN = tuple(each for each in fields(JobView) if each.metadata)
+"""Fields that say what they are about, in their order."""
 
 
 def job_view(

@@ -89,21 +89,22 @@ def widths(
         values: Released one after the other; at least one.
     """
     guessed = float(np.exp(np.log(guesses).mean()))
-    width = np.repeat(guessed * TIMES, len(STEPS))
+    drifts = np.array([0.0, _slope(np.array(values))])
+    shape = len(drifts), len(TIMES), len(STEPS)
+    drift, width, steps = (
+        np.broadcast_to(each, shape).ravel()
+        for each in (drifts[:, None, None], (guessed * TIMES)[:, None], STEPS)
+    )
     off = np.log(guessed * TIMES)[:, None] - np.log(guesses)
     beyond = np.maximum(np.maximum(WRONG[0] - off, off - WRONG[1]), 0.0)
     belief = np.log(np.exp(-FALL * beyond).mean(axis=1))
-    logs = np.repeat(belief, len(STEPS)) + np.tile(np.log(STEP_WEIGHTS), len(TIMES))
+    logs = np.broadcast_to(belief[:, None] + np.log(STEP_WEIGHTS), shape).ravel()
     means, variances, weights, deviation = _parts(noise)
     of_noise = variances * width[:, None] ** 2 + cell**2 / 12.0
     of_noise += target * (1.0 - target) / rows * width[:, None] ** 2
-    step = (np.tile(STEPS, len(TIMES)) * width * deviation) ** 2
+    step = (steps * width * deviation) ** 2
     near = (width * deviation) ** 2
     kinds = np.log(np.outer((1.0 - JUMP, JUMP), weights))[:, None, :]
-    drifts = np.array([0.0, _slope(np.array(values))])
-    width, near, step = (np.tile(each, 2) for each in (width, near, step))
-    of_noise, logs = np.tile(of_noise, (2, 1)), np.tile(logs, 2)
-    drift = np.repeat(drifts, len(width) // 2)
     level = np.full(len(width), float(values[0])) - drift
     open_ = np.full(len(width), ANYWHERE**2 * near.max())
     for value in values:
@@ -123,7 +124,7 @@ def widths(
         shift = (each * there).sum(axis=(0, 2))
         second = (each * (moved * (1.0 - gain) + there**2)).sum(axis=(0, 2))
         level, open_ = level + shift, np.maximum(second - shift**2, 0.0)
-    likely = np.exp(logs - logs.max()).reshape(2, len(TIMES), len(STEPS)).sum(axis=(0, 2))
+    likely = np.exp(logs - logs.max()).reshape(shape).sum(axis=(0, 2))
     return Widths(guessed * TIMES, likely / likely.sum())
 
 
