@@ -228,6 +228,7 @@ def _told(
 def _share(told: Mapping[int, LeftOut], bound: int) -> str:
     """Write the share that a bound leaves out; between two published bounds, its range.
 
+    >>> from streamdp.kinds.spec import LeftOut
     >>> _share({1: LeftOut(0.5, 0.4, 0.6), 5: LeftOut(0.1, 0.05, 0.2)}, 3)
     '5.0% to 60.0%'
     """
