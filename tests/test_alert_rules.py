@@ -24,7 +24,7 @@ from starlette.testclient import TestClient
 from streamdp.cli import cli
 from streamdp.cli.look.web import kind_of
 from streamdp.config import load
-from streamdp.config.web import Web
+from streamdp.config.model import Web
 from streamdp.daemon.runtime import SystemClock, runtime
 from streamdp.log.setup import close
 from streamdp.privacy.draws import OperatingSystemEntropy

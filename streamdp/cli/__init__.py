@@ -82,22 +82,22 @@ Exit codes:
 
 COMMANDS = {
     "init": ("prepare.init", "Write a configuration to start from."),
-    "validate": ("prepare.validate", "Check the configuration; show when each job will run."),
+    "validate": ("prepare.doctor", "Check the configuration; show when each job will run."),
     "doctor": ("prepare.doctor", "Check sources, store, clock and permissions."),
-    "preview": ("prepare.preview", "Show records as they are parsed, if you may see them."),
+    "preview": ("prepare.doctor", "Show records as they are parsed, if you may see them."),
     "plan": ("prepare.plan", "Show what the next days will cost and what a cap would refuse."),
     "simulate": ("prepare.simulate", "Replay a release where the truth is known; spends nothing."),
     "run": ("work.run", "Work on schedule until stopped, or once."),
     "release": ("work.release", "Release what is due of one job, now."),
     "backfill": ("work.release", "Release the windows of a stretch of time."),
-    "pause": ("work.pause", "Stop releasing a job until it is resumed."),
-    "resume": ("work.pause", "Resume a paused job."),
-    "rearm": ("work.pause", "Start the next run of a gate that waits."),
+    "pause": ("work.release", "Stop releasing a job until it is resumed."),
+    "resume": ("work.release", "Resume a paused job."),
+    "rearm": ("work.release", "Start the next run of a gate that waits."),
     "status": ("look.status", "Show whether the daemon is alive, and the state of each job."),
     "web": ("look.web", "Serve a read-only page of releases, budget, statement and log."),
     "releases": ("look.releases", "List releases as a table, JSON or CSV."),
     "show": ("look.releases", "Show one release."),
-    "learned": ("look.learned", "Show what a job has learned, and where it cuts next."),
+    "learned": ("look.releases", "Show what a job has learned, and where it cuts next."),
     "report": (
         "look.report",
         "Write a period of a job as an HTML, PDF or Markdown file.",
@@ -105,8 +105,8 @@ COMMANDS = {
     "plot": ("look.report", "Draw what a job published in a period."),
     "budget": ("ledger.budget", "Show what was spent, and what is left of every budget."),
     "ask": ("look.ask", "Answer a count from a release that was made; costs nothing."),
-    "statement": ("ledger.statement", "Print what is promised to whom, and what is not."),
-    "cap": ("ledger.cap", "Change a cap; the ledger keeps your name and the reason."),
+    "statement": ("ledger.budget", "Print what is promised to whom, and what is not."),
+    "cap": ("ledger.budget", "Change a cap; the ledger keeps your name and the reason."),
     "source": ("ledger.renames", "Declare that a source's records are in another place."),
     "job": ("ledger.renames", "Declare that a job goes on under another name."),
     "verify": ("ledger.anchor", "Check ledger, releases and anchor of the store."),
@@ -114,20 +114,20 @@ COMMANDS = {
     "restore": ("ledger.backup", "Put a backup back, after saying what that costs."),
     "reconcile": ("ledger.anchor", "Charge what a restored store lacks."),
     "anchor": ("ledger.anchor", "Go on after the anchor was lost, charging a bound."),
-    "outbox": ("look.outbox", "Show releases that sinks have not taken; retry dead letters."),
-    "logs": ("look.logs", "Read, filter and follow the log."),
-    "schema": ("prepare.validate", "Print the JSON Schema of the configuration, for editors."),
+    "outbox": ("look.status", "Show releases that sinks have not taken; retry dead letters."),
+    "logs": ("look.status", "Read, filter and follow the log."),
+    "schema": ("prepare.doctor", "Print the JSON Schema of the configuration, for editors."),
     "completion": ("options", "Print the shell completion script."),
-    "version": ("version", "Print the version."),
+    "version": ("options", "Print the version."),
 }
 """Name of each command, its module below `streamdp.cli`, and what `--help` says of it."""
 
 
 def _print_version(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
     if wanted and not context.resilient_parsing:
-        from streamdp.cli.version import line
+        from streamdp.cli.options import version_line
 
-        click.echo(line())
+        click.echo(version_line())
         context.exit()
 
 

@@ -1,15 +1,18 @@
-"""Options that commands share."""
+"""Options that commands share, and the commands about streamdp itself."""
 
 from __future__ import annotations
 
+import platform
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import get_completion_class
 
+from streamdp.cli.output import print_rows
 from streamdp.errors import StreamdpError
 from streamdp.text import require_name
+from streamdp.version import __version__
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
@@ -121,3 +124,49 @@ def completion(shell: str) -> None:
         raise click.UsageError(f"no completion for {shell}")
     root = click.get_current_context().find_root().command
     click.echo(kind(root, {}, "streamdp", "_STREAMDP_COMPLETE").source())
+
+
+def version_line() -> str:
+    """Text of `streamdp --version`: the version, and the commit where it is known."""
+    known = commit()
+    return f"{__version__} ({known})" if known else __version__
+
+
+def commit() -> str:
+    """The commit that was built, or that is checked out; empty where nothing tells."""
+    import subprocess
+    from pathlib import Path
+
+    package = Path(__file__).parents[1]
+    baked = package / "commit.txt"
+    if baked.is_file():
+        return baked.read_text(encoding="utf-8").strip()
+    if not (package.parent / ".git").exists():
+        return ""
+    git = ["git", "--no-optional-locks", "-C", str(package.parent)]
+    describe = [*git, "describe", "--always", "--dirty", "--exclude=*", "--abbrev=12"]
+    try:
+        told = subprocess.run(describe, capture_output=True, text=True, check=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return told.stdout.strip()
+
+
+@click.command()
+@json_option
+def version(as_json: bool) -> None:
+    """Print the versions a bug report needs."""
+    import sqlite3
+    from importlib.metadata import version as installed
+
+    rows = [
+        {"what": "streamdp", "version": __version__},
+        {"what": "commit", "version": commit() or "unknown"},
+        {"what": "python", "version": platform.python_version()},
+        {"what": "sqlite", "version": sqlite3.sqlite_version},
+        *(
+            {"what": name, "version": installed(name)}
+            for name in ("duckdb", "numpy", "apscheduler", "sqlite-utils")
+        ),
+    ]
+    print_rows(rows, "json" if as_json else "table")

@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 
 from streamdp.config import Configuration
-from streamdp.config.alerts import Alerts, Changed
+from streamdp.config.model import Alerts, Changed
 from streamdp.daemon.copies import place_of
 from streamdp.database import Database
 from streamdp.errors import ConfigurationError, StreamdpError
 from streamdp.privacy.amounts import NANO, epsilon_text
 from streamdp.reports.releases.suspicion import suspicions
-from streamdp.reports.state.next_run import clock_errors
+from streamdp.reports.state.holds import clock_errors
 from streamdp.sections.schedules import next_times
 from streamdp.sources.section import Batches
 from streamdp.sources.windows import Windows

@@ -11,12 +11,12 @@ from functools import partial
 from pathlib import Path
 
 from streamdp.config import Configuration
-from streamdp.config.reports import ReportSection
+from streamdp.config.model import ReportSection
 from streamdp.database import Database
 from streamdp.disk import make_folder, write_whole
 from streamdp.errors import StreamdpError
 from streamdp.reports.releases.digest import digest
-from streamdp.reports.releases.periods import day_of, period_of
+from streamdp.reports.releases.sentences import day_of, period_of
 from streamdp.store.reading.browse import WindowRange, newest_moment
 from streamdp.types import Log
 

@@ -14,8 +14,8 @@ from streamdp.reports.releases.series import Ahead, Picture, SeriesLine, picture
 from streamdp.store import rollups
 from streamdp.store.reading.browse import WindowRange, newest_releases, sampled_releases
 from streamdp.types import Json, Release, Row
-from streamdp.web.http.parameters import Parameters, bad
 from streamdp.web.reader import View
+from streamdp.web.requests import Parameters, bad
 
 STRETCHES = ("7", "30", "90", "365", "all")
 """How many releases are drawn."""

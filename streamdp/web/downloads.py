@@ -18,9 +18,8 @@ from streamdp.store.reading.browse import newest_releases
 from streamdp.text import printable
 from streamdp.types import Json, Release
 from streamdp.web.charts import wanted
-from streamdp.web.http.answers import tagged
-from streamdp.web.http.parameters import Parameters, RefusedRequest, missing
 from streamdp.web.reader import View
+from streamdp.web.requests import Parameters, RefusedRequest, missing, tagged
 
 MOST = 10_000
 """Releases in one file."""

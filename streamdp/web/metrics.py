@@ -22,14 +22,13 @@ from starlette.responses import Response
 from streamdp.privacy.amounts import ATTO, NANO
 from streamdp.privacy.filters import Measure
 from streamdp.reports.state.holds import Condition
-from streamdp.reports.state.jobs import SHOWN, JobView
+from streamdp.reports.state.jobs import SHOWN, DaemonState, JobView
 from streamdp.reports.state.overview import Overview, overview
-from streamdp.reports.state.status import DaemonState
 from streamdp.store.archive import restarts
 from streamdp.store.reading.reports import oldest_owed, owed_rows
 from streamdp.version import __version__
-from streamdp.web.http.parameters import Parameters
 from streamdp.web.reader import View
+from streamdp.web.requests import Parameters
 
 MEASURES: tuple[Measure, ...] = ("epsilon", "rho")
 JOB_STATES: tuple[str, ...] = get_args(Condition)

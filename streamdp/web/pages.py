@@ -14,8 +14,7 @@ from streamdp.errors import StreamdpError
 from streamdp.log.events import EVENTS
 from streamdp.reports.charts.frame import SIZES
 from streamdp.reports.charts.lines import spark, steps
-from streamdp.reports.guarantee.budget import Budget, budgets, budgets_if
-from streamdp.reports.guarantee.outlook import Lasts, questions, what_if
+from streamdp.reports.guarantee.budget import Budget, Lasts, budgets, budgets_if, questions, what_if
 from streamdp.reports.guarantee.statement import common_delta, statement
 from streamdp.reports.guarantee.verification import verification
 from streamdp.reports.releases.changes import Comparison, PeriodRow, is_never_negative, since_before
@@ -33,9 +32,8 @@ from streamdp.reports.releases.summary import (
     may_be_shown,
     since_said,
 )
-from streamdp.reports.state.jobs import JobView, job_view
+from streamdp.reports.state.jobs import JobView, daemon_state, holders, job_view, signs_of_life
 from streamdp.reports.state.overview import overview, told
-from streamdp.reports.state.status import daemon_state, holders, signs_of_life
 from streamdp.store.ledger.chain import PURPOSES
 from streamdp.store.ledger.privacy_guarantee import claim_of
 from streamdp.store.reading.browse import (
@@ -50,11 +48,10 @@ from streamdp.types import Column, Json, Release
 from streamdp.web import tables
 from streamdp.web.charts import PARAMETERS, STRETCHES, draw, wanted
 from streamdp.web.forms import render, sized, symbol
-from streamdp.web.http.answers import tagged
-from streamdp.web.http.parameters import Parameters, bad, missing
 from streamdp.web.log import LEVELS, newest_lines
 from streamdp.web.reader import View
 from streamdp.web.report import Grid, changes_grid
+from streamdp.web.requests import Parameters, bad, missing, tagged
 
 ROWS = 50
 """Rows of a table on one page."""

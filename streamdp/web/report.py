@@ -12,15 +12,14 @@ from statistics import median
 from typing import assert_never
 from urllib.parse import quote
 
-from streamdp.config.reports import ReportForm
+from streamdp.config.model import ReportForm
 from streamdp.errors import StreamdpError
 from streamdp.reports.charts.frame import STYLE, alone
 from streamdp.reports.charts.panels import Chart, Panel, chart_of, panels
 from streamdp.reports.releases.changes import Comparison, Interval, Moved, PeriodRow
 from streamdp.reports.releases.digest import Digest
-from streamdp.reports.releases.digits import of_size
 from streamdp.reports.releases.headline import headline_series
-from streamdp.reports.releases.sentences import CLEAR, amounts, digits_of_amounts, in_100
+from streamdp.reports.releases.sentences import CLEAR, amounts, digits_of_amounts, in_100, of_size
 from streamdp.reports.releases.series import MEASURED, NESTED, Picture
 from streamdp.reports.releases.summary import GLOSSARY, Point
 from streamdp.text import printable

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from streamdp.reports.releases.digits import from_0_on, written
 from streamdp.reports.releases.headline import digits_of, rounded, usual_of
+from streamdp.reports.releases.sentences import from_0_on, written
 from streamdp.reports.releases.series import MEASURED, Picture, Series, SeriesLine
 from streamdp.types import Json
-from streamdp.web.http.parameters import Parameters
+from streamdp.web.requests import Parameters
 
 Row = TypeVar("Row")
 

@@ -154,7 +154,7 @@ def _extra(rounds: int) -> Iterator[Row]:
     for what, code in (
         ("import streamdp", "import streamdp"),
         ("streamdp --help", "from streamdp.cli import cli; cli(['--help'], standalone_mode=False)"),
-        ("the page, imported", "import streamdp.web.serve"),
+        ("the page, imported", "import streamdp.web.app"),
     ):
         times = sorted(_started(code) for _ in range(rounds))
         yield _row(f"{what}, milliseconds", first=times[0], median=median(times), worst=times[-1])

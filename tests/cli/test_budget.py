@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from streamdp.cli import cli
 from streamdp.config import Configuration, load
-from streamdp.config.web import Web
+from streamdp.config.model import Web
 from streamdp.types import ReleaseKind
 from streamdp.web.app import application
 from streamdp.web.reader import Reader

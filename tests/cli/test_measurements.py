@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from streamdp.cli import cli
 from streamdp.log.setup import close
-from streamdp.reports.releases.measurements import SAID
+from streamdp.reports.releases.told import SAID
 from streamdp.types import Json
 from streamdp.types.measurements import Form
 

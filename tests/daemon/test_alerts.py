@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from streamdp.config import Configuration, load
-from streamdp.config.alerts import Alerts
+from streamdp.config.model import Alerts
 from streamdp.daemon.alerts import conditions, watch_over
 from streamdp.daemon.runtime import Runtime, runtime
 from streamdp.errors import (

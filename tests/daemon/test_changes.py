@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from streamdp.cli import cli
 from streamdp.config import load
-from streamdp.config.alerts import Changed
+from streamdp.config.model import Changed
 from streamdp.daemon.alerts import conditions
 from streamdp.log.setup import close
 from streamdp.store.schema.migrations import open_to_read

@@ -8,7 +8,7 @@ import pytest
 from streamdp.config import load
 from streamdp.errors import IntegrityError
 from streamdp.privacy.filters import Caps, Limit
-from streamdp.reports.state import next_run
+from streamdp.reports.guarantee import verification
 from streamdp.reports.state.holds import holds
 from streamdp.store.anchor.anchor import default_anchor, newest_target
 from streamdp.store.anchor.check import state_of
@@ -136,12 +136,12 @@ def test_a_look_at_the_next_run_costs_the_same_after_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It verifies the newest rows and the end of the anchor: `status --watch` does it again."""
-    monkeypatch.setattr(next_run, "NEWEST", 20)
+    monkeypatch.setattr(verification, "NEWEST", 20)
 
     def ask(store: SqliteStore, count: int) -> None:
         anchor = default_anchor(tmp_path / str(count) / "s.db")
         assert newest_target(anchor) == state_of(store.database)
-        assert next_run.refusal(store.database, anchor, count, None) is None
+        assert verification.refusal(store.database, anchor, count, None) is None
 
     taken = _steps_after(tmp_path, ask)
     assert taken[160] < 1.1 * taken[40]

@@ -9,7 +9,7 @@ import pytest
 
 from streamdp.errors import BudgetExhaustedError
 from streamdp.privacy.filters import Caps, Item, Limit
-from streamdp.reports.guarantee.outlook import (
+from streamdp.reports.guarantee.budget import (
     BatchClock,
     Lasts,
     at_pace,

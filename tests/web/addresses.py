@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 import streamdp
 from streamdp.cli.look.web import kind_of
 from streamdp.config import load
-from streamdp.config.web import Web
+from streamdp.config.model import Web
 from streamdp.errors import StreamdpError
 from streamdp.reports.charts.panels import chart_of
 from streamdp.reports.releases.digest import digest

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from streamdp.cli.look.web import kind_of
 from streamdp.config import load
-from streamdp.config.web import Web
+from streamdp.config.model import Web
 from streamdp.web.app import application
 from streamdp.web.reader import Reader
 from tests.crash.gated import GATED, GatedHome

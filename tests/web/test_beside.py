@@ -21,11 +21,10 @@ from starlette.testclient import TestClient
 
 from streamdp.cli.look.web import kind_of
 from streamdp.config import load
-from streamdp.config.web import Web
+from streamdp.config.model import Web
 from streamdp.errors import StreamdpError
-from streamdp.web.app import application
+from streamdp.web.app import application, listening
 from streamdp.web.reader import Reader
-from streamdp.web.serve import listening
 from tests.children import in_child
 from tests.crash.home import Home
 from tests.web.addresses import HOST

@@ -14,8 +14,7 @@ import pytest
 
 from streamdp.reports.charts.frame import WIDE
 from streamdp.reports.charts.lines import breaks, fan, lines, steps
-from streamdp.reports.charts.maps import SHADES, over_time
-from streamdp.reports.charts.panels import panels
+from streamdp.reports.charts.panels import SHADES, over_time, panels
 from streamdp.reports.releases.headline import headline, rounded
 from streamdp.reports.releases.series import Picture, picture
 from streamdp.store.database import connect_to_read

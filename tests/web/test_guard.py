@@ -12,9 +12,9 @@ import pytest
 from pydantic import SecretStr, ValidationError
 from starlette.testclient import TestClient
 
-from streamdp.config.web import Web
+from streamdp.config.model import Web
 from streamdp.web.app import application
-from streamdp.web.http.guard import Limiter
+from streamdp.web.guard import Limiter
 from streamdp.web.reader import Reader
 from tests.web.addresses import HOST, addresses
 

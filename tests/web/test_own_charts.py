@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-from streamdp.reports.charts.own import own_charts
-from streamdp.reports.charts.stacked import MOST
+from streamdp.reports.charts.own import MOST_LAYERS, own_charts
 from streamdp.types import Column, Release, Row
 from tests.web.conftest import HOSTILE
 from tests.web.test_reports import release
@@ -50,7 +49,7 @@ def test_experts_that_nobody_could_tell_apart_share_a_layer() -> None:
     """The heaviest have one each; all others are one, and so are weights too small to be seen."""
     weights = {str(number): 1.0 for number in range(30)}
     (shares, _) = own_charts("j", [weighed(0, weights), weighed(1, weights)], WEIGHED)
-    assert [name for _, name in shares.legend][-1] == f"{30 - MOST + 1} others"
+    assert [name for _, name in shares.legend][-1] == f"{30 - MOST_LAYERS + 1} others"
     (shares, _) = own_charts("j", [weighed(0, {"a": 1.0, "b": 0.001})], WEIGHED)
     assert [name for _, name in shares.legend] == ["a", "1 others"]
 

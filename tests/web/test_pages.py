@@ -20,9 +20,8 @@ from starlette.testclient import TestClient
 
 from streamdp.cli.look.web import kind_of
 from streamdp.config import load
-from streamdp.config.web import Web
-from streamdp.reports.guarantee.budget import budgets
-from streamdp.reports.guarantee.outlook import in_words
+from streamdp.config.model import Web
+from streamdp.reports.guarantee.budget import budgets, in_words
 from streamdp.reports.guarantee.plain import NOT_PROMISED, in_plain_words
 from streamdp.reports.releases.changes import PeriodRow
 from streamdp.store.archive import select_releases

@@ -24,8 +24,14 @@ from streamdp.config import Configuration, load
 from streamdp.log.setup import close
 from streamdp.reports.guarantee.plain import guessed_right
 from streamdp.reports.releases import changes
-from streamdp.reports.releases.averages import Interval, Labels, averages
-from streamdp.reports.releases.changes import Comparison, Moved, PeriodRow
+from streamdp.reports.releases.changes import (
+    Comparison,
+    Interval,
+    Labels,
+    Moved,
+    PeriodRow,
+    averages,
+)
 from streamdp.reports.releases.digest import Digest, digest
 from streamdp.reports.releases.sentences import amounts, change_said, range_said
 from streamdp.reports.releases.series import picture

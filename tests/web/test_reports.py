@@ -20,8 +20,7 @@ from streamdp.cli import cli
 from streamdp.config import load
 from streamdp.reports.charts.frame import HEIGHT
 from streamdp.reports.charts.lines import lines
-from streamdp.reports.charts.maps import over_time
-from streamdp.reports.charts.panels import chart
+from streamdp.reports.charts.panels import chart, over_time
 from streamdp.reports.releases.digest import digest
 from streamdp.reports.releases.headline import (
     NOTHING_SAID,
@@ -31,7 +30,7 @@ from streamdp.reports.releases.headline import (
     unusual_by_chance,
     usual_of,
 )
-from streamdp.reports.releases.periods import day_of, period_of
+from streamdp.reports.releases.sentences import day_of, period_of
 from streamdp.reports.releases.series import columns_of, picture
 from streamdp.store.database import connect_to_read
 from streamdp.store.reading.browse import WindowRange

@@ -10,12 +10,11 @@ from collections.abc import Iterator
 import pytest
 import uvicorn
 
-from streamdp.config.web import Web
+from streamdp.config.model import Web
 from streamdp.types import Json
-from streamdp.web.app import application
+from streamdp.web.app import ImpatientProtocol, application
 from streamdp.web.pages import statement_of
 from streamdp.web.reader import Reader, View
-from streamdp.web.serve import ImpatientProtocol
 from tests.web.chromium import free_port
 
 REQUEST = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n"

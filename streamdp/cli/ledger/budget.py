@@ -1,23 +1,35 @@
-"""`streamdp budget`."""
+"""`streamdp budget`, `streamdp cap` and `streamdp statement`."""
 
 from __future__ import annotations
 
+import getpass
+import json
+import math
+import os
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from streamdp.cli.options import config_option, json_option, load_configuration
+from streamdp.cli.options import (
+    complete_job,
+    config_option,
+    json_option,
+    load_configuration,
+    require_job,
+)
 from streamdp.cli.output import Amount, Form, print_rows
 from streamdp.errors import ConfigurationError
-from streamdp.privacy.amounts import UNBOUNDED
+from streamdp.privacy.amounts import NANO, UNBOUNDED, exact, number_text
+from streamdp.privacy.filters import LARGEST_CAP, Caps
 from streamdp.privacy.price import amount_text
-from streamdp.text import iso, printable
+from streamdp.text import iso, printable, require_name
+from streamdp.types import Json
 
 if TYPE_CHECKING:
     from streamdp.database import Database
-    from streamdp.reports.guarantee.budget import Budget
-    from streamdp.reports.guarantee.outlook import Lasts
+    from streamdp.reports.guarantee.budget import Budget, Lasts
     from streamdp.store.ledger.cap_usage import Room
     from streamdp.types import Json
 
@@ -53,8 +65,7 @@ def budget(
     they price otherwise; the exit code is then 1, unless each has only less of rho by now, as a
     sharper proof makes it. The ledger stays as it is.
     """
-    from streamdp.reports.guarantee.budget import budgets, budgets_if, jobs_of
-    from streamdp.reports.guarantee.outlook import what_if
+    from streamdp.reports.guarantee.budget import budgets, budgets_if, jobs_of, what_if
     from streamdp.store.anchor.check import require_same_end
     from streamdp.store.reading.browse import ledger_page
     from streamdp.store.schema.migrations import open_to_read
@@ -181,7 +192,7 @@ def _whole(budget: Budget, then: Lasts | None) -> dict[str, Json]:
 
 def _said(budget: Budget, then: Lasts | None) -> str:
     """Say how long a budget lasts, and how long it would."""
-    from streamdp.reports.guarantee.outlook import in_words
+    from streamdp.reports.guarantee.budget import in_words
 
     report, now = budget.report, budget.now
     cost = 0 if now.price is None else now.price.amount(report.measure)
@@ -197,7 +208,7 @@ def _said(budget: Budget, then: Lasts | None) -> str:
 
 
 def _day(moment: int | None) -> str | None:
-    from streamdp.reports.releases.periods import day_of
+    from streamdp.reports.releases.sentences import day_of
 
     return None if moment is None else day_of(moment)
 
@@ -212,3 +223,152 @@ def _window(scope: str, room: Room) -> dict[str, Json]:
         "fits_next": Amount.of(room.left_nano, room.limit.measure),
         "has_room": room.frees,
     }
+
+
+@click.command()
+@click.argument("scope")
+@click.option("--batch", help="New cap of each batch, in the measure of the caps in force.")
+@click.option("--lifetime", help="New cap over the life of the source, in the same measure.")
+@click.option("--reason", required=True, help="Why; it stays in the ledger for ever.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@config_option
+def cap(
+    scope: str,
+    batch: str | None,
+    lifetime: str | None,
+    reason: str,
+    yes: bool,
+    config_path: Path,
+) -> None:
+    """Change the caps of SCOPE (the name of a source).
+
+    The ledger keeps the change, your login name and the reason.
+
+    Without --batch and --lifetime the ledger takes over what the configuration says, windows
+    included: edit it first. With them, set the same value in the configuration afterwards.
+
+    Raising a cap lets more be learned about everyone whose records are in the source.
+    """
+    import time
+
+    from streamdp.daemon.lock import store_lock
+    from streamdp.store.ledger import ledger
+    from streamdp.store.sqlite import SqliteStore
+
+    configuration = load_configuration(config_path)
+    require_name(scope, configuration.sources, "source")
+    section = configuration.store
+    now = int(time.time())
+    with store_lock(section.path):
+        store = SqliteStore.open(section.path, now, section.anchor)
+        old = ledger.caps_of(store.database, scope)
+        asked = batch or lifetime
+        new = _changed(old, batch, lifetime) if asked else configuration.caps_of(scope)
+        if new == old:
+            raise click.UsageError("the ledger has these caps: edit the configuration first")
+        print_rows(_compared(old, new), "table", f"caps of {scope}")
+        if not yes:
+            click.confirm("Write this into the ledger?", abort=True)
+        with store.transaction():
+            about = {"by": who(), "reason": reason}
+            ledger.set_caps(store.database, scope, new, about, now)
+        store.close()
+
+
+def _changed(old: Caps, batch: str | None, lifetime: str | None) -> Caps:
+    new = Caps(
+        _nano(batch) if batch else old.batch_nano,
+        _nano(lifetime) if lifetime else old.lifetime_nano,
+        old.windows,
+        old.measure,
+    )
+    if new.batch_nano > new.lifetime_nano:
+        raise click.UsageError("a batch cannot be allowed more than all batches together")
+    return new
+
+
+def _compared(old: Caps, new: Caps) -> list[dict[str, Json]]:
+    """Each cap before and after, by its width."""
+    widths = {(limit.name, limit.measure): None for limit in (*old.limits, *new.limits)}
+    return [
+        {
+            "cap": name,
+            "measure": measure,
+            "before": _cap_text(old, *key),
+            "after": _cap_text(new, *key),
+        }
+        for key in widths
+        for name, measure in [key]
+    ]
+
+
+def _cap_text(caps: Caps, name: str, measure: str) -> str:
+    found = [limit.nano for limit in caps.limits if (limit.name, limit.measure) == (name, measure)]
+    return number_text(min(found), measure) if found else "none"
+
+
+def who() -> str:
+    """Login name, or number of the user in a container that has no names."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}"
+
+
+def _nano(text: str) -> int:
+    try:
+        amount = exact(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    nano = math.floor(amount * NANO)
+    if nano <= 0:
+        raise click.BadParameter("a cap must be positive")
+    if amount > LARGEST_CAP:
+        raise click.BadParameter(f"a cap is at most {LARGEST_CAP}")
+    return nano
+
+
+@click.command()
+@click.argument("job", required=False, shell_complete=complete_job)
+@click.option(
+    "--delta",
+    help="For figures with a delta. Default 1e-9, or twice what releases have spent of delta, if"
+    " that is more.",
+)
+@config_option
+@json_option
+def statement(job: str | None, delta: str | None, config_path: Path, as_json: bool) -> None:
+    """Print the guarantee of one JOB or of all, in Markdown: plain words first, then each exactly.
+
+    Plain words say who is protected, from what, how much over a batch, a week and for ever, and
+    what is not promised: how often a guess whether one is among the data may be right, of two
+    answers that are as likely.
+
+    Every figure is of the ledger. Figures with a delta are the best of several valid bounds, and
+    are reports: the caps in force are what the ledger keeps. A ledger that is not the newest, by
+    its anchor, states nothing.
+    """
+    from streamdp.reports.guarantee import statement as reports
+    from streamdp.store.anchor.check import require_same_end
+    from streamdp.store.schema.migrations import open_to_read
+
+    configuration = load_configuration(config_path)
+    if job is not None:
+        require_job(configuration, job)
+    store, anchor = configuration.store.paths()
+    database = open_to_read(store)
+    require_same_end(database, anchor)
+    names = [job] if job else list(configuration.releases)
+    at = _delta(delta) if delta else reports.common_delta(configuration, database, names)
+    whole = reports.statement(configuration, database, names, at)
+    click.echo(json.dumps(whole) if as_json else "\n".join(reports.markdown(whole)))
+
+
+def _delta(text: str) -> Fraction:
+    try:
+        delta = exact(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--delta") from None
+    if not 0 < delta < 1:
+        raise click.BadParameter("it must lie between 0 and 1", param_hint="--delta")
+    return delta

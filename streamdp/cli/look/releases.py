@@ -1,10 +1,11 @@
-"""`streamdp releases` and `streamdp show`."""
+"""`streamdp releases`, `streamdp show` and `streamdp learned`."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -137,7 +138,7 @@ def _measurements(
     form: Form,
 ) -> None:
     """Print the measurements of the last releases of some jobs; lists in tables are JSON."""
-    from streamdp.reports.releases.measurements import rows_of
+    from streamdp.reports.releases.told import rows_of
     from streamdp.store.measurements import select_measurements
 
     since, until, last = wanted
@@ -164,8 +165,8 @@ def show(job: str, batch: str, config_path: Path, as_json: bool) -> None:
     If a gate rejected BATCH, it is the release that still stands for it.
     """
     from streamdp.cli.look.web import columns_of as section_columns
-    from streamdp.reports.releases.measurements import fields_of, in_words
     from streamdp.reports.releases.series import columns_of
+    from streamdp.reports.releases.told import fields_of, measurements_in_words
     from streamdp.sinks.columns import record
     from streamdp.store.ledger.privacy_guarantee import claim_of
     from streamdp.store.measurements import measurements_of
@@ -186,7 +187,7 @@ def show(job: str, batch: str, config_path: Path, as_json: bool) -> None:
         click.echo(json.dumps(whole))
         return
     forms = [each.terms.form for each in measured.measurements]
-    whole["measurements"] = in_words([(release.batch, forms)])
+    whole["measurements"] = measurements_in_words([(release.batch, forms)])
     at = moment_of_key(release.batch) if release.window_start is None else None
     whole |= {} if at is None else {"lies_at": iso(at), "by": "the date in the name of the batch"}
     rows, claim = whole.pop("rows"), whole.pop("claim") or {}
@@ -369,3 +370,53 @@ def _ends(columns: Sequence[Column], name: str) -> list[Column]:
 
 def _text(value: Json) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+@click.command()
+@job_argument
+@click.argument("batch", required=False)
+@config_option
+@click.option("--group", help="Group of the release, as `a, b`. Default: the first.")
+@click.option(
+    "--last",
+    type=click.IntRange(min=1),
+    default=30,
+    show_default=True,
+    help="Releases whose losses are shown.",
+)
+@json_option
+def learned(
+    job: str,
+    batch: str | None,
+    config_path: Path,
+    group: str | None,
+    last: int,
+    as_json: bool,
+) -> None:
+    """Show what JOB has learned from its past releases; costs nothing.
+
+    Without BATCH, what it knows of the batch that comes next: its beliefs and their weights, where
+    the next cuts lie and why, the prior of each quantile, what public numbers of the batch do, and
+    the losses of past releases. With BATCH, what it knew before that batch was released, beside its
+    release.
+    """
+    from streamdp import wiring
+    from streamdp.reports.releases.learned import learned as read
+    from streamdp.store.schema.migrations import open_to_read
+
+    configuration = load_configuration(config_path)
+    require_job(configuration, job)
+    database = open_to_read(configuration.store.path)
+    kind = wiring.release_kind(configuration, job)
+    found = read(configuration, database, kind, job, batch, group, last)
+    if as_json:
+        click.echo(json.dumps(asdict(found)))
+        return
+    of = f" of {found.part}" if found.part else ""
+    releases = "1 release" if found.releases == 1 else f"{found.releases} releases"
+    click.echo(f"{job}{of}, {found.batch}: learned from {releases}")
+    for table in found.tables:
+        click.echo(f"\n{table.title}\n{table.about}")
+        print_rows(table.rows, "table")
+    if len(found.parts) > 1:
+        click.echo(f"\nother groups (--group): {'; '.join(found.parts)}")

@@ -19,9 +19,9 @@ from streamdp.cli.options import (
 from streamdp.errors import StreamdpError
 
 if TYPE_CHECKING:
-    from streamdp.config.reports import ReportForm
+    from streamdp.config.model import ReportForm
     from streamdp.reports.releases.digest import Digest
-    from streamdp.reports.releases.periods import Period
+    from streamdp.reports.releases.sentences import Period
 
 _PERIODS = ("day", "week", "month", "quarter", "year", "all")
 

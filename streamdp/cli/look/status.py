@@ -1,17 +1,20 @@
-"""`streamdp status`."""
+"""`streamdp status`, `streamdp outbox` and `streamdp logs`."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from streamdp.cli.options import config_option, json_option, load_configuration
+from streamdp.cli.options import config_option, json_option, load_configuration, moment
 from streamdp.cli.output import print_rows, sparkline
+from streamdp.errors import StreamdpError
 from streamdp.privacy.amounts import NANO, epsilon_text
 from streamdp.privacy.price import amount_text
 from streamdp.text import Figure, iso, printable
@@ -21,8 +24,7 @@ if TYPE_CHECKING:
     from streamdp.database import Database
     from streamdp.errors import StreamdpError
     from streamdp.reports.state.holds import Hold
-    from streamdp.reports.state.jobs import JobView
-    from streamdp.reports.state.status import DaemonState, GateStatus
+    from streamdp.reports.state.jobs import DaemonState, GateStatus, JobView
     from streamdp.store.problems import BatchProblem
     from streamdp.store.pulse import Pulse
     from streamdp.store.reading.reports import Heart
@@ -88,7 +90,7 @@ def _why_unfit(store: Path, probe: str) -> str:
     """Why a probe fails; nothing if it does not."""
     import time
 
-    from streamdp.reports.state.status import is_alive, why_not_ready
+    from streamdp.reports.state.jobs import is_alive, why_not_ready
     from streamdp.store.schema.migrations import open_to_read
 
     now = int(time.time())
@@ -102,16 +104,16 @@ def _show(configuration: Configuration, *, as_json: bool) -> int:
     import time
 
     from streamdp.daemon.lock import is_locked
-    from streamdp.reports.guarantee.prices import purse_of
-    from streamdp.reports.state.jobs import job_view
-    from streamdp.reports.state.next_run import clock_errors, refusal
-    from streamdp.reports.state.overview import of_daemon
-    from streamdp.reports.state.problems import wrong_now
-    from streamdp.reports.state.status import (
+    from streamdp.reports.guarantee.budget import purse_of
+    from streamdp.reports.guarantee.verification import refusal
+    from streamdp.reports.state.holds import clock_errors, wrong_now
+    from streamdp.reports.state.jobs import (
         daemon_state,
         gate_status,
+        job_view,
         signs_of_life,
     )
+    from streamdp.reports.state.overview import of_daemon
     from streamdp.store.schema.migrations import is_upgrade_pending, open_to_read
 
     database = open_to_read(configuration.store.path)
@@ -248,7 +250,7 @@ def _told(rows: list[dict[str, Json]]) -> list[dict[str, Json]]:
 
 def _whole(configuration: Configuration, view: JobView) -> dict[str, Json]:
     """A job as one object, with all that holds it."""
-    from streamdp.reports.state.status import holders
+    from streamdp.reports.state.jobs import holders
 
     return {
         "type": "job",
@@ -286,7 +288,7 @@ def _problem_row(problem: BatchProblem) -> dict[str, Json]:
 
 
 def _gate_row(status: GateStatus) -> dict[str, Json]:
-    from streamdp.reports.state.status import holders
+    from streamdp.reports.state.jobs import holders
 
     report = status.report
     return {
@@ -300,3 +302,117 @@ def _gate_row(status: GateStatus) -> dict[str, Json]:
         "runs": report.runs,
         "spent": amount_text(report.spent_nano, report.measure),
     }
+
+
+@click.command()
+@click.option("--retry", metavar="ID", help="Try the dead letter of this release or notice again.")
+@click.option("--retry-all", is_flag=True, help="Try all dead letters again.")
+@config_option
+@json_option
+def outbox(retry: str | None, retry_all: bool, config_path: Path, as_json: bool) -> None:
+    """Show releases that a sink has not taken yet, and when each is tried next.
+
+    A sink is tried again after 2, 4, 8 seconds and so on, at most an hour. Webhooks and commands
+    give up after their number of attempts; then it is a dead letter, until --retry.
+    """
+    from streamdp.store.reading.reports import owed_rows
+    from streamdp.store.schema.migrations import open_to_read
+
+    path = load_configuration(config_path).store.path
+    database = open_to_read(path)
+    if retry is not None or retry_all:
+        _retry(path, retry)
+        return
+    rows = [
+        {
+            "id": row["release_id"],
+            "job": row["job"],
+            "batch": row["batch"],
+            "sink": row["sink"],
+            "state": "waiting" if row["dead_at"] is None else "dead letter",
+            "attempts": row["attempts"],
+            "next_at": iso(row["next_at"]) if row["dead_at"] is None else None,
+            "reason": row["reason"],
+        }
+        for row in owed_rows(database)
+    ]
+    print_rows(rows, "json" if as_json else "table", "undelivered")
+    if not rows and not as_json:
+        click.echo("everything is delivered", err=True)
+
+
+def _retry(path: Path, release_id: str | None) -> None:
+    """Ask for another delivery through the store; a running daemon looks every few seconds.
+
+    Raises:
+        StreamdpError: There is no such dead letter.
+    """
+    from streamdp.store import outbox as store
+    from streamdp.store.database import connect, transaction
+    from streamdp.store.schema.migrations import migrate
+
+    now = int(time.time())
+    database = connect(path, create=False)
+    migrate(database, now)
+    with transaction(database):
+        revived = store.retry(database, release_id, now)
+    if not revived:
+        raise StreamdpError(
+            f"there is no dead letter of {release_id}" if release_id else "there are none",
+            hint="`streamdp outbox` lists them",
+        )
+    click.echo(f"{revived} will be tried again")
+
+
+COLOURS = {"debug": "bright_black", "info": "green", "warning": "yellow", "error": "red"}
+
+
+@click.command()
+@config_option
+@click.option("--job", help="Only of this job.")
+@click.option("--batch", help="Only of this batch.")
+@click.option("--release", help="Only of this release id.")
+@click.option("--level", type=click.Choice(["debug", "info", "warning", "error"]), default="debug")
+@click.option("--since", callback=moment, help="Only from this time on (ISO, UTC).")
+@click.option("-f", "--follow", "following", is_flag=True, help="Wait for more.")
+@json_option
+def logs(
+    config_path: Path,
+    job: str | None,
+    batch: str | None,
+    release: str | None,
+    level: str,
+    since: int | None,
+    following: bool,
+    as_json: bool,
+) -> None:
+    """Read the log file, rotated parts included."""
+    from streamdp.log.read import Filter, follow, read
+    from streamdp.text import iso
+
+    path = load_configuration(config_path).log.path
+    if path is None:
+        raise StreamdpError("this configuration writes no log file", hint="set log.path")
+    if not (path.exists() or following):
+        raise StreamdpError("there is no log yet", where=str(path), hint="`streamdp run` writes it")
+    wanted = Filter(job, batch, release, level, (iso(since) or "").removesuffix("Z") or None)
+    try:
+        for line in read(path, wanted):
+            _print_line(line, as_json)
+        if following:
+            for line in follow(path, wanted):
+                _print_line(line, as_json)
+    except KeyboardInterrupt:
+        sys.exit(0)
+
+
+def _print_line(line: dict[str, Json], as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(line))
+        return
+    shown = dict(line)
+    stamp, level = shown.pop("timestamp", ""), shown.pop("level", "")
+    event = shown.pop("event", "")
+    rest = printable(" ".join(f"{name}={value}" for name, value in shown.items()), lines=False)
+    stamp, level, event = (printable(str(each), lines=False) for each in (stamp, level, event))
+    click.echo(f"{stamp[:19]} {click.style(f'{level:7}', fg=COLOURS.get(level))} {event:22} {rest}")

@@ -33,7 +33,7 @@ def web(config_path: Path, until_eof: bool) -> None:
     """
     configuration = load_configuration(config_path)
     require_extra()
-    from streamdp.web.serve import serve
+    from streamdp.web.app import serve
 
     if not until_eof:
         section = configuration.web

@@ -1,13 +1,16 @@
-"""`streamdp doctor`."""
+"""`streamdp validate`, `doctor`, `preview` and `schema`."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,15 +18,111 @@ import click
 
 from streamdp.cli.options import config_option, json_option, load_configuration
 from streamdp.cli.output import print_rows
-from streamdp.cli.prepare.validate import PREVIEW
 from streamdp.errors import StreamdpError
-from streamdp.text import iso
+from streamdp.text import iso, require_name
+from streamdp.types import Json
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
     from streamdp.engine.job import Job
     from streamdp.sources.section import SourceSection
     from streamdp.store.problems import BatchProblem
+
+
+PREVIEW = "`streamdp preview SOURCE --truth-may-be-seen` shows, to who may see it, whether"
+
+
+@click.command()
+@config_option
+@json_option
+def validate(config_path: Path, as_json: bool) -> None:
+    """Check the configuration without touching data; show the next five times of each job.
+
+    If there is a store, sources must be those that it knows: it is read, and nothing is written.
+
+    Times are UTC. Words that `init` wrote in capitals are named where they still stand.
+    """
+    from streamdp import wiring
+    from streamdp.sections.schedules import next_times
+    from streamdp.store.anchor.anchor import ONE_VOLUME, on_one_volume
+
+    _name_unreplaced(config_path)
+    configuration = load_configuration(config_path)
+    rows: list[dict[str, Json]] = []
+    wiring.tasks(configuration)
+    _compare(configuration)
+    for name in configuration.tasks():
+        times = next_times(configuration.schedule_of(name), int(time.time()), 5)
+        row: dict[str, Json] = {"job": name, "protects": configuration.privacy.unit.protects()}
+        row |= {f"wake_{index}": iso(moment) for index, moment in enumerate(times, start=1)}
+        rows.append(row)
+    if not as_json:
+        click.echo(f"{config_path} is valid", err=True)
+        click.echo(f"{PREVIEW} values become what is meant", err=True)
+        if on_one_volume(*configuration.store.paths()):
+            click.echo(ONE_VOLUME, err=True)
+        left_out = configuration.privacy.unit.left_out()
+        if left_out is not None and not configuration.store.path.exists():
+            click.echo(left_out, err=True)
+    print_rows(rows, "json" if as_json else "table", "wakes at (UTC)")
+
+
+def _compare(configuration: Configuration) -> None:
+    """Refuse sources that the store knows as other data, as `run` would; nothing is written."""
+    from streamdp import wiring
+    from streamdp.errors import IntegrityError, StoreError
+    from streamdp.store.schema.migrations import open_to_read
+
+    if configuration.store.path.exists():
+        try:
+            database = open_to_read(configuration.store.path)
+        except (StoreError, IntegrityError):
+            return  # what is wrong with a store is said by `doctor`
+        with closing(database):
+            wiring.require_same_data(configuration, database)
+
+
+def _name_unreplaced(config_path: Path) -> None:
+    """Print to stderr which placeholders of `init` are left: errors may follow from them."""
+    from streamdp.config.loader import MOST_BYTES
+    from streamdp.disk import read_text
+
+    with suppress(OSError, UnicodeDecodeError):  # `load` says what is wrong with it
+        for line, word in _unreplaced(read_text(config_path, MOST_BYTES)):
+            said = f"{config_path}:{line}: {word} is a placeholder of `init`: replace it"
+            click.echo(said, err=True)
+
+
+def _unreplaced(text: str) -> Iterator[tuple[int, str]]:
+    """Lines that hold a placeholder of the configuration that `init` writes."""
+    start = files("streamdp").joinpath("demo", "start.yaml").read_text(encoding="utf-8")
+    words = {word for line in start.splitlines() for word in _capitals(line)}
+    for number, line in enumerate(text.splitlines(), start=1):
+        for word in _capitals(line):
+            if word in words:
+                yield number, word
+
+
+def _capitals(line: str) -> list[str]:
+    return re.findall(r"\b[A-Z][A-Z_]{3,}\b", line.partition("#")[0])
+
+
+HELP = """Print the JSON Schema of the configuration.
+
+\b
+streamdp schema > streamdp.schema.json
+and as first line of config.yaml:
+# yaml-language-server: $schema=streamdp.schema.json
+"""
+
+
+@click.command(help=HELP)
+def schema() -> None:
+    """Print the JSON Schema of the configuration."""
+    from streamdp.config import json_schema
+
+    click.echo(json.dumps(json_schema(), indent=2))
+
 
 EARLIEST = 1_767_225_600
 """2026-01-01: a clock that shows less was never set."""
@@ -131,7 +230,7 @@ def _skipped(configuration: Configuration) -> Iterator[Check]:
 
 def _clock(configuration: Configuration) -> str:
     """The clock as `run` sees it: against the last time the store knew."""
-    from streamdp.reports.state.next_run import clock_errors
+    from streamdp.reports.state.holds import clock_errors
     from streamdp.store.clock_guard import require_followed
     from streamdp.store.database import connect_to_read
     from streamdp.store.schema.migrations import is_current
@@ -176,7 +275,7 @@ def _store(configuration: Configuration) -> str:
 
 def _problems(configuration: Configuration) -> list[BatchProblem]:
     """Problems that are known; whether a release can read its source is looked at anew."""
-    from streamdp.reports.state.problems import wrong_now
+    from streamdp.reports.state.holds import wrong_now
     from streamdp.store.database import connect_to_read
 
     path = configuration.store.path
@@ -258,3 +357,56 @@ def _waiting(section: SourceSection) -> str:
     if section.batches == "files":
         return f"{count} files are not left alone for {section.settle} s yet"
     return "no folder has its marker yet"
+
+
+@click.command()
+@click.argument("source")
+@click.option(
+    "--rows", "first", type=click.IntRange(0, 1000), default=5, show_default=True, help="To show."
+)
+@click.option(
+    "--truth-may-be-seen",
+    is_flag=True,
+    help="You may see these records: what is shown is not private.",
+)
+@config_option
+@json_option
+def preview(
+    source: str, first: int, truth_may_be_seen: bool, config_path: Path, as_json: bool
+) -> None:
+    """Show records of SOURCE as they are parsed, for somebody who may see them; spends nothing.
+
+    Shows the first rows; of each column its type and the share of values that are missing or became
+    null because they are none of that type, with three of them; records a batch and batches without
+    any; records of a unit in a batch, with the share that each `rows` of the unit would keep; and
+    groups of releases that are not listed.
+
+    It reads the records themselves: what it prints is true, not private, and no figure of it may be
+    published. Nothing of it is written to the store or the log. Choose bounds, groups and `rows` by
+    what is known without the data where the choice itself would tell something.
+    """
+    from streamdp.errors import ConfigurationError
+    from streamdp.planning.preview import preview as look
+
+    configuration = load_configuration(config_path)
+    require_name(source, configuration.sources, "source")
+    if not truth_may_be_seen:
+        raise ConfigurationError(
+            f"a preview shows records of {source} as they are",
+            where=f"sources.{source}",
+            hint="add --truth-may-be-seen if you may see them; `streamdp doctor` looks at columns"
+            " and types alone",
+        )
+    found = look(configuration, source, first, int(time.time()))
+    titles = {
+        f"first rows of {source}": found.rows,
+        "columns": found.columns,
+        "records a batch": found.batches,
+        "records of a unit in a batch, and the share that `rows` keeps": found.units,
+        "groups that are not listed": found.groups,
+    }
+    for title, rows in titles.items():
+        if rows:
+            print_rows(rows, "json" if as_json else "table", f"{title} (not private)")
+    for said in found.warnings:
+        click.echo(said, err=True)

@@ -46,7 +46,7 @@ def one_round(
     """
     from streamdp.daemon.runtime import SystemClock, runtime
     from streamdp.privacy.draws import OperatingSystemEntropy
-    from streamdp.reports.state.next_run import clock_errors
+    from streamdp.reports.state.holds import clock_errors
 
     log = configuration.log.start(console=False)
     stopped: list[int] = []
@@ -278,7 +278,7 @@ def _accept_clock(configuration: Configuration) -> None:
     """Write into the ledger that someone has looked at the clock."""
     import time
 
-    from streamdp.cli.ledger.cap import who
+    from streamdp.cli.ledger.budget import who
     from streamdp.daemon.lock import store_lock
     from streamdp.store.sqlite import SqliteStore
 

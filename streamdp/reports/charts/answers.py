@@ -6,8 +6,16 @@ from collections.abc import Mapping, Sequence
 from xml.sax.saxutils import escape
 
 from streamdp.errors import StreamdpError
-from streamdp.reports.charts.frame import RIGHT, TOP, WIDTH, alone, whole
-from streamdp.reports.charts.scales import Scale, round_numbers, spanning
+from streamdp.reports.charts.frame import (
+    RIGHT,
+    TOP,
+    WIDTH,
+    Scale,
+    alone,
+    round_numbers,
+    spanning,
+    whole,
+)
 from streamdp.types import Json
 
 HIGH, SIDE, HEAD, BELOW = 22, 300, 30, 50

@@ -13,14 +13,15 @@ from streamdp.reports.charts.frame import (
     Across,
     DrawnChart,
     Frame,
+    Scale,
     across_of,
     axes,
     colours,
     number_axis,
+    spanning,
     time_axis,
     whole,
 )
-from streamdp.reports.charts.scales import Scale, spanning
 from streamdp.reports.releases.series import NESTED, Numbers, Picture, Series, SeriesLine
 
 NAME_HIGH, MOST_NAMED = 14, 14

@@ -10,7 +10,7 @@ from streamdp.privacy.accountants import epsilon_of_rho, loss_of_steps
 from streamdp.privacy.amounts import ATTO, atto_up, delta_text, epsilon_text, nano_up, number_text
 from streamdp.privacy.filters import Caps, Item, Limit
 from streamdp.reports.guarantee.plain import for_ever, in_plain_words, row_of, stretches
-from streamdp.reports.releases.measurements import in_words
+from streamdp.reports.releases.told import measurements_in_words
 from streamdp.store.archive import versions
 from streamdp.store.ledger.cap_usage import Room, rooms
 from streamdp.store.ledger.chain import spent_of
@@ -306,7 +306,7 @@ def _job(configuration: Configuration, database: Database, name: str) -> dict[st
         **({"of_which_for_its_learner": learning} if release.auxiliary_share() else {}),
         "releases": report.releases,
         "burnt": report.burnt,
-        "measurements": in_words(select_forms(database, name)),
+        "measurements": measurements_in_words(select_forms(database, name)),
         **({"errors": release.about_errors()} if release.about_errors() else {}),
         "asked_over_time": parameters_over_time(database, name),
     }

@@ -1,4 +1,4 @@
-"""Whether anything in a store was altered: pages, ledger, releases, and its anchor."""
+"""Whether anything in a store was altered, and whether the next run would be refused."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pathlib import Path
 
 from streamdp.config import Configuration
 from streamdp.database import Database
-from streamdp.errors import IntegrityError, StoreError
+from streamdp.errors import IntegrityError, StoreError, StreamdpError
 from streamdp.store import archive, row_checksums
-from streamdp.store.anchor.check import require_agreement
+from streamdp.store.anchor.check import require_agreement, require_same_end
+from streamdp.store.clock_guard import require_followed
 from streamdp.store.database import connect_to_read, require_sound
 from streamdp.store.ledger import chain
 from streamdp.store.schema.migrations import is_current, require_schema
@@ -63,3 +64,32 @@ def _checks(database: Database, anchor: Path) -> Iterator[tuple[str, Callable[[]
     yield "every commit has its release, as it was drawn", lambda: archive.verify(database)
     yield "batches, deliveries and pauses are as written", lambda: row_checksums.verify(database)
     yield "the anchor agrees", lambda: require_agreement(database, anchor)
+
+
+NEWEST = 5_000
+"""Rows of the ledger that are looked at: all of most stores, and no long wait for any."""
+
+
+def refusal(
+    database: Database, anchor: Path, now: int, longest_step: int | None
+) -> StreamdpError | None:
+    """The error with which a run would end: of the clock, the ledger or its anchor; or None.
+
+    Of a long ledger the newest rows are verified, and the end of the anchor: a run verifies all. A
+    store of an earlier version is not looked into: the next run brings it up to this one first.
+
+    Args:
+        database: The store, of which no daemon works.
+        anchor: File of its anchor.
+        now: POSIX time.
+        longest_step: Seconds that the clock may be ahead of the last known time; None for any.
+    """
+    if not is_current(database):
+        return None
+    try:
+        require_followed(database, now, longest_step)
+        chain.verify(database, NEWEST)
+        require_same_end(database, anchor)
+    except StreamdpError as error:
+        return error
+    return None

@@ -6,21 +6,21 @@ interval of its noise alone: how likely it is beyond that is not measured, and s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import islice
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from streamdp.answers.periods import AROUND, Period, Step, holding
 from streamdp.config import Configuration
 from streamdp.database import Database
 from streamdp.errors import ConfigurationError
-from streamdp.reports.releases.averages import Labels, averages, choices, found_keys
-from streamdp.reports.releases.digits import from_0_on
 from streamdp.reports.releases.headline import headline_series
-from streamdp.reports.releases.sentences import CLEAR, change_said
-from streamdp.reports.releases.series import MEASURED, NESTED, Picture, row_name, text_of
+from streamdp.reports.releases.sentences import CLEAR, change_said, from_0_on
+from streamdp.reports.releases.series import MEASURED, NESTED, Picture, picture, row_name, text_of
 from streamdp.store.measurements import batches_span, select_measurements
 from streamdp.store.reading.browse import WindowRange, count_releases, newest_releases
 from streamdp.store.reading.places import moment_of, moment_of_key
@@ -29,6 +29,7 @@ from streamdp.types import Column, Json, MeasuredRelease, Release
 if TYPE_CHECKING:
     from streamdp.answers.changes import Change
     from streamdp.answers.job import Answer, Group, Measured
+
 
 DAY, HOUR = 86_400, 3600
 
@@ -46,6 +47,9 @@ MOST_FILES = 1000
 
 Interval = tuple[float, float, float]
 """A value and the ends of its interval."""
+
+Labels = tuple[str | None, ...]
+"""What names a row, without the columns."""
 
 _NONE: Interval = (0.0, 0.0, 0.0)
 
@@ -357,7 +361,7 @@ def _unlike(both: Both, columns: tuple[Column, ...]) -> dict[str, Any]:
     if not any(each.chart == "choices" or each.role == "state" for each in columns):
         return {}
     now, before = both()
-    one, other = choices(now, columns), choices(before, columns)
+    one, other = chosen_in(now, columns), chosen_in(before, columns)
     chosen = tuple((each, one[each], other[each]) for each, _ in (one + other).most_common())
     keys, others = found_keys(now, columns), found_keys(before, columns)
     came = tuple(each for each in keys if each not in set(others))
@@ -605,3 +609,54 @@ def _earlier(
 
 def _labels(named: Mapping[str, Json]) -> dict[str, str | None]:
     return {name: None if each is None else text_of(each) for name, each in named.items()}
+
+
+def averages(releases: Sequence[Release], columns: Sequence[Column]) -> dict[Labels, Interval]:
+    """Mean of the values of each row that has an interval in all releases, by the row's labels.
+
+    Its ends are the means of the ends, as if all values were off the same way: what clips hide is
+    the same in all of them, and noise is less than that.
+    """
+    value = next((each.name for each in columns if each.role == "value"), "")
+    ends = {each.role: each.name for each in columns if value and each.about == value}
+    if not {"lower", "upper"} <= ends.keys():
+        return {}
+    names = [each.name for each in columns if each.role == "label"]
+    found: dict[Labels, list[Interval]] = {}
+    for release in releases:
+        for row in release.rows:
+            three = [row.get(name) for name in (value, ends["lower"], ends["upper"])]
+            if all(isinstance(each, int | float) for each in three):
+                at, low, high = (float(each or 0) for each in three)
+                found.setdefault(_row_labels(row, names), []).append((at, low, high))
+    return {
+        labels: (fmean(e[0] for e in own), fmean(e[1] for e in own), fmean(e[2] for e in own))
+        for labels, own in found.items()
+        if len(own) == len(releases)
+    }
+
+
+def chosen_in(releases: Sequence[Release], columns: Sequence[Column]) -> Counter[str]:
+    """How often each candidate was chosen; nothing of a job that chooses none."""
+    if not releases or not any(each.chart == "choices" for each in columns):
+        return Counter()
+    return chosen(picture(releases, columns))
+
+
+def chosen(whole: Picture) -> Counter[str]:
+    """How often each candidate was chosen, of a job that chooses."""
+    cells = whole.series[0].cells if whole.series else ()
+    return Counter(str(each) for each in cells if each is not None)
+
+
+def found_keys(releases: Sequence[Release], columns: Sequence[Column]) -> tuple[str, ...]:
+    """Keys that any release found, in their order; nothing of a job whose rows are not found."""
+    if not any(each.role == "state" for each in columns):
+        return ()
+    names = [each.name for each in columns if each.role == "label"]
+    said = (_row_labels(row, names) for release in releases for row in release.rows)
+    return tuple(dict.fromkeys(" · ".join(filter(None, labels)) for labels in said))
+
+
+def _row_labels(row: Mapping[str, Json], names: Sequence[str]) -> Labels:
+    return tuple(None if row.get(name) is None else text_of(row[name]) for name in names)

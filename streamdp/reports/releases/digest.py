@@ -11,7 +11,7 @@ from streamdp.errors import StreamdpError
 from streamdp.reports.charts.own import OwnChart, own_charts
 from streamdp.reports.releases.changes import Comparison, comparison, last_whole
 from streamdp.reports.releases.happenings import Happenings, happenings
-from streamdp.reports.releases.periods import Period, period_of
+from streamdp.reports.releases.sentences import Period, period_of
 from streamdp.reports.releases.series import Picture, picture
 from streamdp.reports.releases.sheet import data_sheet
 from streamdp.reports.releases.summary import Summary, summary

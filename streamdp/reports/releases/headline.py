@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from itertools import islice, pairwise
 
-from streamdp.reports.releases.digits import of_width, written
-from streamdp.reports.releases.sentences import amounts, sure_said
+from streamdp.reports.releases.sentences import amounts, of_width, sure_said, written
 from streamdp.reports.releases.series import MEASURED, Picture, Series, SeriesLine
 from streamdp.types.releases import HARDLY_ANY
 

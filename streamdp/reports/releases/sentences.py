@@ -6,8 +6,51 @@ No import of what computes them: whoever says a change may do without SciPy.
 from __future__ import annotations
 
 import math
+from datetime import datetime
+from typing import Literal
+from zoneinfo import ZoneInfo
 
-from streamdp.reports.releases.digits import of_size, of_width, written
+from streamdp.answers.periods import Step, holding
+from streamdp.store.reading.browse import WindowRange
+
+
+def of_width(width: float) -> int:
+    """Digits after the point that an interval supports; below 0 it supports tens or hundreds.
+
+    >>> of_width(36.0), of_width(0.09), of_width(4100.0)
+    (0, 3, -2)
+    """
+    return 1 - math.floor(math.log10(width))
+
+
+def of_size(number: float, digits: int) -> int:
+    """Digits after the point of a number, not 0, that has so many digits in all.
+
+    >>> of_size(131.7, 3), of_size(-0.0952, 2)
+    (0, 3)
+    """
+    return digits - 1 - math.floor(math.log10(abs(number)))
+
+
+def from_0_on(value: float, lower: float, upper: float) -> tuple[float, float, float] | None:
+    """What is never negative as people are told it; None where noise took all of it below 0.
+
+    >>> from_0_on(3.0, -2.0, 8.0), from_0_on(-1.0, -4.0, 2.0), from_0_on(-9.0, -12.0, -6.0)
+    ((3.0, 0.0, 8.0), (0.0, 0.0, 2.0), None)
+    """
+    if upper < 0:
+        return None
+    return max(value, 0.0), max(lower, 0.0), max(upper, 0.0)
+
+
+def written(number: float, digits: int) -> str:
+    """A number with so many digits after the point; nought has no sign.
+
+    >>> written(1234.56, 1), written(1234.56, -2), written(-0.2, 0)
+    ('1,234.6', '1,200', '0')
+    """
+    return f"{round(number, digits) + 0.0:,.{max(digits, 0)}f}"
+
 
 SINGULAR = {
     f"{each}s": each
@@ -163,3 +206,47 @@ def digits_of_amounts(value: float, lower: float, upper: float) -> int:
     while digits > 0 and all(round(each, digits) == round(each, digits - 1) for each in three):
         digits -= 1
     return digits
+
+
+Period = Literal["day", "week", "month", "quarter", "year", "all"]
+
+
+def period_of(moment: int, period: Period, zone: str = "UTC") -> WindowRange:
+    """The day, week, month… that a moment lies in.
+
+    >>> period_of(0, "week"), period_of(0, "day", "Europe/Berlin")
+    (WindowRange(since=-259200, until=345600), WindowRange(since=-3600, until=82800))
+    """
+    if period == "all":
+        return WindowRange()
+    found = holding(period, moment, zone)
+    return WindowRange(found.since, found.until)
+
+
+def day_of(moment: int, zone: str = "UTC") -> str:
+    """The day that a moment lies in, as it is written in the name of a file.
+
+    >>> day_of(0), day_of(-3600, "Europe/Berlin")
+    ('1970-01-01', '1970-01-01')
+    """
+    return datetime.fromtimestamp(moment, ZoneInfo(zone)).date().isoformat()
+
+
+def period_in_words(moment: int, step: Step, zone: str) -> str:
+    """The period that a moment lies in, as people say it.
+
+    >>> period_in_words(1363046400, "week", "UTC"), period_in_words(1363046400, "quarter", "UTC")
+    ('the week of Monday 11 March 2013', 'January to March 2013')
+    """
+    first = datetime.fromtimestamp(holding(step, moment, zone).since, ZoneInfo(zone))
+    match step:
+        case "day":
+            return f"{first:%A} {first.day} {first:%B %Y}"
+        case "week":
+            return f"the week of {first:%A} {first.day} {first:%B %Y}"
+        case "month":
+            return f"{first:%B %Y}"
+        case "quarter":
+            return f"{first:%B} to {first.replace(month=first.month + 2, day=1):%B %Y}"
+        case "year":
+            return f"{first:%Y}"

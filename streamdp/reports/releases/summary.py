@@ -10,17 +10,16 @@ from streamdp.config import Configuration
 from streamdp.database import Database
 from streamdp.privacy.amounts import delta_text, epsilon_text, total_text
 from streamdp.reports.guarantee.budget import budgets
-from streamdp.reports.guarantee.outlook import in_words as lasting
+from streamdp.reports.guarantee.budget import in_words as lasting
 from streamdp.reports.guarantee.plain import NOT_PROMISED, guessed_right, one_and_all, row_of
 from streamdp.reports.guarantee.statement import life_of
-from streamdp.reports.releases.averages import chosen
-from streamdp.reports.releases.changes import FEWEST, Comparison, PeriodRow, several
+from streamdp.reports.releases.changes import FEWEST, Comparison, PeriodRow, chosen, several
 from streamdp.reports.releases.headline import Headline, headline, level_of, rounded
-from streamdp.reports.releases.periods import in_words
 from streamdp.reports.releases.sentences import (
     CLEAR,
     amounts,
     change_said,
+    period_in_words,
     range_said,
     sure_said,
 )
@@ -146,7 +145,7 @@ def summary(
     newest = headline(whole, section.headline)
     title = f"{releases[0].batch} to {releases[-1].batch}"
     if compared is not None:
-        title = in_words(compared.period.since, compared.step, zone)
+        title = period_in_words(compared.period.since, compared.step, zone)
         title += f" ({compared.part})" if compared.part else ""
     flags = tuple(_flags(whole))
     said = (
@@ -329,7 +328,7 @@ def since_said(compared: Comparison, by: tuple[str, ...], zone: str) -> str:
     main = compared.headline
     if not parts and main is not None and main.moved is not None:
         parts = [main.moved.said(compared.called(main), main.unit)]
-    period = in_words(compared.period.since, compared.step, zone)
+    period = period_in_words(compared.period.since, compared.step, zone)
     return f"{_capital(period)} beside the {compared.step} before: {'. '.join(parts)}."
 
 

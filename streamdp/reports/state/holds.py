@@ -1,18 +1,23 @@
-"""Causes that hold a job back, since when, and until when."""
+"""What holds a job back, since when and until when, and what is wrong with its source."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from streamdp.config import Configuration
 from streamdp.database import Database
-from streamdp.reports.state.next_run import clock_errors
+from streamdp.errors import ClockError
+from streamdp.files import nearest, resolve
+from streamdp.objects.address import is_address
+from streamdp.sources.windows import Windows
 from streamdp.store.archive import has_arrived
+from streamdp.store.clock_guard import require_not_ahead, require_not_behind
 from streamdp.store.gates import open_run_of
 from streamdp.store.ledger.ledger import burns_in_a_row, deaths_in_a_row, refused_since
-from streamdp.store.problems import paused_since, problems
+from streamdp.store.problems import BatchProblem, paused_since, problems
 from streamdp.store.pulse import Pulse
 from streamdp.store.reading.reports import waits_since
 from streamdp.text import iso
@@ -155,3 +160,63 @@ def _unmet(database: Database, configuration: Configuration, job: str) -> list[H
     if has_arrived(database, source):
         return []
     return [Hold("empty", f"no batch of {source} has arrived yet")]
+
+
+def clock_errors(
+    configuration: Configuration, database: Database, now: int, names: Iterable[str]
+) -> Iterator[ClockError]:
+    """What is wrong as the clock has gone back, or was ahead once: of the store, then of jobs.
+
+    Args:
+        configuration: Of the jobs.
+        database: The store.
+        now: POSIX time.
+        names: Of releases and gates.
+    """
+    try:
+        require_not_behind(database, now)
+    except ClockError as error:
+        yield error
+    gated = configuration.gated()
+    for name in dict.fromkeys(each for job in names for each in (job, gated.get(job, job))):
+        gates = configuration.all_gates()
+        source = (
+            configuration.source_of(gates[name])
+            if name in gates
+            else configuration.releases[name].source
+        )
+        try:
+            require_not_ahead(database, name, source, now)
+        except ClockError as error:
+            yield error
+
+
+def wrong_now(configuration: Configuration, database: Database | None) -> Iterator[BatchProblem]:
+    """Problems of configured sources, jobs and gates, in public words.
+
+    Args:
+        configuration: Whose names count.
+        database: The store; None where there is none yet.
+    """
+    yield from unfound(configuration)
+    known = {*configuration.releases, *configuration.all_gates()}
+    known |= {f"source {name}" for name in configuration.sources}
+    for problem in problems(database) if database is not None else ():
+        if problem.about in known:
+            yield problem
+
+
+def unfound(configuration: Configuration) -> Iterator[BatchProblem]:
+    """Paths that find no file; a storage is not asked for objects."""
+    for name, source in configuration.sources.items():
+        files = source.path and source.table_name() is None and not source.is_lake()
+        files = files and not is_address(source.path)
+        if files and not resolve(source.path):
+            waits = "" if isinstance(source.batches, Windows) else " yet"
+            yield BatchProblem(
+                f"source {name}",
+                "",
+                "no-file",
+                f"{source.path} finds no file{waits}: {nearest(source.path)}",
+                0,
+            )

@@ -9,14 +9,15 @@ from typing import Literal
 
 from streamdp.config import Configuration
 from streamdp.database import Database
-from streamdp.reports.guarantee.prices import Purse, purse_of
+from streamdp.reports.guarantee.budget import Purse, purse_of
 from streamdp.reports.state.holds import Hold
-from streamdp.reports.state.jobs import JobView, job_view
-from streamdp.reports.state.status import (
+from streamdp.reports.state.jobs import (
     DaemonState,
     GateStatus,
+    JobView,
     daemon_state,
     gate_status,
+    job_view,
     signs_of_life,
 )
 from streamdp.store.pulse import Pulse

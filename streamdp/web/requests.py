@@ -1,13 +1,18 @@
-"""Query parameters of requests, checked; anything else is refused."""
+"""Query parameters of requests, checked, and responses with their headers and entity tags."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from http import HTTPStatus
 
 from starlette.requests import Request
+from starlette.responses import Response
+
+from streamdp.types import Json
 
 LONGEST = 200
 """Letters of a parameter."""
@@ -93,3 +98,48 @@ class Parameters:
         except ValueError:
             raise bad(f"{name} is a day or a time in UTC, such as 2013-06-01") from None
         return int(found.timestamp())
+
+
+HEADERS = tuple(
+    (name.encode(), value.encode())
+    for name, value in {
+        "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self';"
+        " img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none';"
+        " frame-ancestors 'none'; require-trusted-types-for 'script'",
+        "x-content-type-options": "nosniff",
+        "x-frame-options": "DENY",
+        "referrer-policy": "no-referrer",
+        "cross-origin-opener-policy": "same-origin",
+        "cross-origin-resource-policy": "same-origin",
+        "cross-origin-embedder-policy": "require-corp",
+        "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+        "cache-control": "private, no-cache",
+    }.items()
+)
+"""Headers of every answer."""
+
+
+def tagged(request: Request, content: str | bytes, media_type: str, **headers: str) -> Response:
+    """A response with an entity tag; 304 without content if the client has it."""
+    body = content.encode() if isinstance(content, str) else content
+    tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    known = request.headers.get("if-none-match", "")
+    if tag in (each.strip().removeprefix("W/") for each in known.split(",")):
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers={"ETag": tag, **headers})
+    return Response(body, media_type=media_type, headers={"ETag": tag, **headers})
+
+
+def as_json(request: Request, content: Json, **headers: str) -> Response:
+    """A JSON response with an entity tag."""
+    return tagged(request, json.dumps(content, indent=1), "application/json", **headers)
+
+
+def problem(status: HTTPStatus, why: str, headers: Mapping[str, str] | None = None) -> Response:
+    """A refusal in the form of RFC 9457."""
+    body = {"type": "about:blank", "title": status.phrase, "status": int(status), "detail": why}
+    return Response(
+        json.dumps(body),
+        status_code=status,
+        media_type="application/problem+json",
+        headers=dict(headers or {}),
+    )

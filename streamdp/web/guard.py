@@ -18,7 +18,7 @@ from http import HTTPStatus
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from streamdp.web.http.answers import HEADERS, problem
+from streamdp.web.requests import HEADERS, problem
 
 LONGEST_TARGET = 2048
 """Bytes of path and query."""

@@ -1,1 +1,0 @@
-"""Requests and responses: access, parameters, headers; knows nothing of the store."""
