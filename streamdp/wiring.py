@@ -280,7 +280,7 @@ def require_admitted(configuration: Configuration, now: int) -> None:
     """
     from streamdp.store.database import connect_to_read, transaction
     from streamdp.store.ledger.dry_run import copy_of
-    from streamdp.store.schema.migrations import is_current, require_known
+    from streamdp.store.migrations import is_current, require_known
     from streamdp.store.sqlite import bind_all
 
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,11 @@ from streamdp.text import require_name
 from streamdp.version import __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from streamdp.config import Configuration
     from streamdp.database import Database
+    from streamdp.store.sqlite import SqliteStore
     from streamdp.types import Release
 
 
@@ -49,6 +53,31 @@ def load_configuration(path: Path) -> Configuration:
     from streamdp.config import load
 
     return load(path)
+
+
+@contextmanager
+def own_store(configuration: Configuration, now: int) -> Iterator[SqliteStore]:
+    """The store, open for this process alone.
+
+    Raises:
+        LockedError: Another process works on it.
+    """
+    from streamdp.daemon.lock import store_lock
+    from streamdp.store.sqlite import SqliteStore
+
+    path, anchor = configuration.store.paths()
+    with store_lock(path), closing(SqliteStore.open(path, now, anchor)) as store:
+        yield store
+
+
+def store_beside(configuration: Configuration, now: int, *, create: bool = False) -> Database:
+    """The store, brought up to date, for a statement or two beside a daemon."""
+    from streamdp.store.database import connect
+    from streamdp.store.migrations import migrate
+
+    database = connect(configuration.store.path, create=create)
+    migrate(database, now)
+    return database
 
 
 def moment(context: click.Context, parameter: click.Parameter, text: str | None) -> int | None:

@@ -96,6 +96,17 @@ def parsed(text: str) -> Address:
     return Address(bucket, key)
 
 
+def folder_of(text: str) -> str:
+    """The address of a folder that is written to.
+
+    Raises:
+        ValueError: It is none, or has wildcards.
+    """
+    if glob.has_magic(text):
+        raise ValueError("an address that is written to has no wildcards")
+    return str(parsed(text.rstrip("/")))
+
+
 def identity(bucket: str, key: str) -> str:
     """Text that no other object has."""
     return f"object:{bucket}/{key}"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import glob
 import tempfile
 from typing import Literal
 
 from pydantic import Field, field_validator
 
 from streamdp.errors import SinkError, SourceError
-from streamdp.objects.address import parsed
+from streamdp.objects.address import folder_of, parsed
 from streamdp.objects.storage import listed, write
 from streamdp.sinks.columns import columns
 from streamdp.sinks.files import WRITERS, Form, file_name
@@ -35,9 +34,7 @@ class ObjectsSinkSection(SinkSection):
     @field_validator("address")
     @classmethod
     def _is_an_address(cls, value: str) -> str:
-        if glob.has_magic(value):
-            raise ValueError("an address that is written to has no wildcards")
-        return str(parsed(value.rstrip("/")))
+        return folder_of(value)
 
     def sink(self, name: str, context: SinkContext) -> ObjectsSink:
         """The sink, under an address of its own."""

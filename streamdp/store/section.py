@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import glob
 from pathlib import Path
 
 from pydantic import Field, field_validator
 
-from streamdp.objects.address import is_address, parsed
+from streamdp.objects.address import folder_of, is_address
 from streamdp.sections.section import Section
 from streamdp.sections.values import PositiveDuration
 
@@ -67,11 +66,7 @@ class Backup(Section):
     @field_validator("path")
     @classmethod
     def _is_a_place(cls, value: str) -> str:
-        if not is_address(value):
-            return value
-        if glob.has_magic(value):
-            raise ValueError("an address that is written to has no wildcards")
-        return str(parsed(value.rstrip("/")))
+        return folder_of(value) if is_address(value) else value
 
     @field_validator("every")
     @classmethod

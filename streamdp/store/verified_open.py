@@ -26,7 +26,7 @@ from streamdp.store.anchor.check import charges_after, difference, history, refu
 from streamdp.store.database import connect, require_sound, transaction, translate
 from streamdp.store.ledger import chain, ledger
 from streamdp.store.ledger.charges import ASSUMED, CUT_OFF
-from streamdp.store.schema.migrations import (
+from streamdp.store.migrations import (
     is_current,
     migrate,
     require_known,

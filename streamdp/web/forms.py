@@ -145,17 +145,13 @@ def number(value: Json) -> str:
 
 def measured(series: Series, at: int) -> Markup:
     """A value that was drawn, with the digits that its interval supports, and that interval."""
-    value, raw = series.cells[at], series.raw
-    flag = series.flags[at] if series.flags else None
+    value, flag, ends = series.cells[at], series.flag(at), series.raw.interval(at)
     about_flag = Markup("")
     if flag is not None:
         about_flag = Markup(' <span class="badge warning">{}</span>').format(flag)
-    lower = raw.lower[at] if raw.lower else None
-    upper = raw.upper[at] if raw.upper else None
-    if not isinstance(value, int | float) or lower is None or upper is None:
+    if not isinstance(value, int | float) or ends is None:
         return escape(number(value)) + about_flag
-    ends = (lower, upper)
-    about = f"{rounded(lower, ends)} to {rounded(upper, ends)}"
+    about = " to ".join(rounded(each, ends) for each in ends)
     cell = '{} <span class="muted small">{}</span>'
     return Markup(cell).format(rounded(value, ends), about) + about_flag  # noqa: S704
 

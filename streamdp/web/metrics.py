@@ -138,10 +138,9 @@ def _of_jobs(found: Overview) -> Iterator[Metric]:
 
 def _gauge(field: Field[Any], jobs: tuple[JobView, ...]) -> Metric:
     """A field of each job that has it; of a time, 0 where there is none."""
-    form = field.metadata["form"]
-    family = Gauge(
-        f"streamdp_job_{field.metadata['gauge']}", field.metadata["about"], labels=["job"]
-    )
+    form, about = field.metadata["form"], field.metadata["about"]
+    about = f"{about} 0 stands for none." if form == "time" else about
+    family = Gauge(f"streamdp_job_{field.metadata['gauge']}", about, labels=["job"])
     for job in jobs:
         value = getattr(job, field.name)
         if value is not None:

@@ -33,7 +33,7 @@ from streamdp.reports.releases.summary import (
     since_said,
 )
 from streamdp.reports.state.jobs import JobView, daemon_state, holders, job_view, signs_of_life
-from streamdp.reports.state.overview import overview, told
+from streamdp.reports.state.overview import overview
 from streamdp.store.ledger.chain import PURPOSES
 from streamdp.store.ledger.privacy_guarantee import claim_of
 from streamdp.store.reading.browse import (
@@ -107,7 +107,7 @@ def _card(view: View, look: JobView, lasts: Lasts | None) -> Json:
     whole = _recent(view, look.job, _newest(view, look.job))
     return {
         "look": look,
-        "held": "; ".join(map(told, look.holds)),
+        "held": "; ".join(each.told for each in look.holds),
         "headline": _headline(view, look.job, whole),
         "lasts": lasts,
     }
@@ -145,22 +145,18 @@ def show_job(request: Request, view: View) -> Response:
         newest = tables.newest(drawing.whole, order, past)
     recent, moved = _recent(view, job, last), _moved(view, job, last)
     said = _said(view, job, recent)
-    published = errors_of(last[-1], recent.columns) if last else []
-    sure = []
-    if last:
-        sure = list(how_sure(recent, said, published, moved.compared if moved else None))
     return page(
         request,
         view,
         "job.html",
         job=job,
         look=look,
-        held="; ".join(map(told, look.holds)),
+        held="; ".join(each.told for each in look.holds),
         daemon=daemon,
         said=said,
         moved=moved,
-        sure=sure,
-        errors=published,
+        sure=list(how_sure(recent, last[-1], said, moved and moved.compared)) if last else [],
+        errors=errors_of(last[-1], recent.columns) if last else [],
         showing=list(may_be_shown(*_of(view), job, last[-1:], "")) if last else [],
         drawing=drawing,
         numbers={each.name: at for at, each in enumerate(drawing.whole.series)},
@@ -215,8 +211,10 @@ def _past(view: View, job: str, last: str, recent: Sequence[Release]) -> Picture
 
 def _said(view: View, job: str, whole: Picture) -> Headline | None:
     """The one number of a job, and which rows are unusual: found once for each newest release."""
-    chosen = view.configuration.releases[job].headline
-    return view.known(("said", job), whole.ids[-1:], lambda: headline(whole, chosen))
+    section = view.configuration.releases[job]
+    return view.known(
+        ("said", job), whole.ids[-1:], lambda: headline(whole, section.headline, section.by)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,8 +248,7 @@ def _moved(view: View, job: str, recent: Sequence[Release]) -> SinceBefore | Non
         found = since_before(*_of(view), job, recent[-1], whole, measured)
         if found is None:
             return None
-        zone = view.configuration.sources[section.source].zone
-        said = since_said(found, section.by, zone)
+        said = since_said(found, section.by)
         grid: Grid = changes_grid(found, whole.unit) if found.rows else ([], [])
         about = about_changes(found)
         if len(found.rows) > 1:

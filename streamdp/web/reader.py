@@ -22,8 +22,8 @@ from streamdp.errors import IntegrityError, StoreError, StreamdpError
 from streamdp.reports.releases.changes import Kept, around_last
 from streamdp.store.database import OwnedConnection, connect_to_read, restrict, snapshot
 from streamdp.store.ledger import chain
+from streamdp.store.migrations import is_current
 from streamdp.store.reading.reports import NOTHING, Spent, spent_of_job
-from streamdp.store.schema.migrations import is_current
 from streamdp.types import Column, Release, ReleaseKind
 from streamdp.web.log import EventCounts
 

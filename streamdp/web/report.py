@@ -207,8 +207,10 @@ def as_markdown(digest: Digest, now: int, shown: list[tuple[str, str]]) -> str:
     for each in filter(None, (words.about_batches, _left_out(digest, digest.picture))):
         lines += ["", _with_commands(each)]
     if digest.events.events:
-        found = [[each.batch, each.meaning] for each in digest.events.events]
+        found = [[each.batch, each.meaning] for each in digest.events.events[:ROWS]]
         lines += ["", "## Other events", "", *_table(["batch", "what"], found)]
+        left = len(digest.events.events) - len(found)
+        lines += ["", f"And {left} more, earlier."] if left else []
     lines += ["", "## How sure is it?", *_points(words.sure)]
     lines += ["", "## What did it cost?", "", _text(words.cost)]
     lines += ["", "## May I show it?", *_points(words.showing)]
@@ -244,7 +246,7 @@ def changes_grid(compared: Comparison | None, unit: str) -> Grid:
     rows = [] if compared is None else compared.rows[:ROWS]
     if compared is None or not rows:
         return [], []
-    name = compared.period.name
+    name = compared.dates
     head = ["row", f"{name}, {compared.part}" if compared.part else name]
     moved = any(each.moved for each in rows)
     known = any(each.moved and each.moved.differ is not None for each in rows)
@@ -318,15 +320,21 @@ def _for_paper(digest: Digest) -> Picture:
 
 
 def _left_out(digest: Digest, table: Picture) -> str:
-    """Which rows of a release have no column; nothing where all have one."""
+    """Which rows, batches and parts are shown of many; nothing where all are."""
     many, shown = len(digest.picture.series), min(len(table.series), WIDEST)
-    if shown == many:
+    batches, parts = len(digest.picture.batches), len(digest.picture.parts())
+    left = []
+    if shown < many:
+        first = "the first" if len(table.series) == many else "here are those like the headline,"
+        left.append(f"{first} {shown} of {many} rows of a release")
+    if batches > ROWS:
+        left.append(f"the last {ROWS} of {batches:,} batches")
+    if parts > PARTS:
+        left.append(f"charts of the first {PARTS} of {parts} {digest.picture.labels[0]}s")
+    if not left:
         return ""
-    first = "The first" if len(table.series) == many else "Here are those like the headline,"
-    return (
-        f"{first} {shown} of {many} rows of a release; `streamdp releases {digest.job} --csv` has"
-        " all."
-    )
+    said = f"{'; '.join(left)}; `streamdp releases {digest.job} --csv` has all."
+    return said[0].upper() + said[1:]
 
 
 def _batches(whole: Picture, letters: int = PAGE) -> list[Grid]:

@@ -51,7 +51,7 @@ from streamdp.mechanisms.sparse_vector.drift import Tolerance, excess
 from streamdp.privacy.draws import OperatingSystemEntropy
 from streamdp.simulation.comparison import replay
 from streamdp.store.measurements import add_measurements
-from streamdp.store.schema.migrations import open_to_read
+from streamdp.store.migrations import open_to_read
 from streamdp.types import (
     CellCounts,
     FloatArray,

@@ -17,7 +17,7 @@ from streamdp.cli import cli
 from streamdp.config import load
 from streamdp.log.setup import close
 from streamdp.store.archive import learned_states, select_releases
-from streamdp.store.schema.migrations import open_to_read
+from streamdp.store.migrations import open_to_read
 from streamdp.types import Batch
 
 HEAD = """

@@ -15,7 +15,7 @@ from streamdp import wiring
 from streamdp.cli import cli
 from streamdp.config import load
 from streamdp.store.archive import latest_learned, learned_states
-from streamdp.store.schema.migrations import open_to_read
+from streamdp.store.migrations import open_to_read
 from streamdp.types import Batch
 
 ORDERS = """

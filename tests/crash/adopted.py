@@ -9,7 +9,7 @@ from streamdp.config import Configuration
 from streamdp.planning.lost_spending import bounds
 from streamdp.store.anchor.reconcile import Bound, adopt, require_lost
 from streamdp.store.database import connect
-from streamdp.store.schema.migrations import migrate, open_to_read
+from streamdp.store.migrations import migrate, open_to_read
 from streamdp.types import Json
 
 

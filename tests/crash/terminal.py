@@ -16,7 +16,7 @@ from streamdp.daemon.runtime import SystemClock
 from streamdp.engine.release import RELEASE_ID_BITS
 from streamdp.privacy.draws import OperatingSystemEntropy
 from streamdp.reports.releases import suspicion
-from streamdp.store.schema import migrations
+from streamdp.store import migrations
 from streamdp.store.sqlite import SqliteStore
 from tests.crash import tracer
 from tests.worlds import START, ReplayedEntropy

@@ -15,7 +15,7 @@ from streamdp.config import load
 from streamdp.config.model import Changed
 from streamdp.daemon.alerts import conditions
 from streamdp.log.setup import close
-from streamdp.store.schema.migrations import open_to_read
+from streamdp.store.migrations import open_to_read
 
 CONFIG = """
 store: {path: store.db}

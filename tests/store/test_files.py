@@ -15,7 +15,7 @@ from streamdp.errors import IntegrityError, StoreError
 from streamdp.store.anchor.anchor import Anchor, default_anchor
 from streamdp.store.backup import backup
 from streamdp.store.database import connect, connect_to_read
-from streamdp.store.schema.migrations import open_to_read
+from streamdp.store.migrations import open_to_read
 from streamdp.store.sqlite import SqliteStore
 from streamdp.store.verified_open import verify, verify_copy
 from tests.engine.test_gate import CAPS, Scripted, gate_of

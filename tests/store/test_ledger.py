@@ -13,7 +13,7 @@ from streamdp.errors import BudgetExhaustedError, ConfigurationError, IntegrityE
 from streamdp.privacy.filters import Caps
 from streamdp.store.database import connect, transaction
 from streamdp.store.ledger import chain, ledger
-from streamdp.store.schema.migrations import STEPS, migrate
+from streamdp.store.migrations import STEPS, migrate
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Batch, Charge
 from tests.store.kept import batch_spent, terms

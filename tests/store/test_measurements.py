@@ -17,7 +17,7 @@ from streamdp.sources.windows import DAY
 from streamdp.store.backup import backup, put_back
 from streamdp.store.database import require_sound, restrict
 from streamdp.store.measurements import measured_in_turn, select_measurements
-from streamdp.store.schema.migrations import open_to_read
+from streamdp.store.migrations import open_to_read
 from streamdp.store.sqlite import SqliteStore
 from streamdp.store.verified_open import verify
 from streamdp.types import MeasuredRelease, Measurement, MeasurementTerms, NoiseLaw, ReleaseKind

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamdp.store.database import restrict
+from streamdp.store.migrations import open_to_read
 from streamdp.store.release_rows import EACH_ROW, FORM, packed, whole_rows
-from streamdp.store.schema.migrations import open_to_read
 from streamdp.types import Json
 from tests.worlds import World
 

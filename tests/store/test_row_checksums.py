@@ -14,9 +14,9 @@ import pytest
 from streamdp.errors import IntegrityError
 from streamdp.store import archive, row_checksums
 from streamdp.store.database import connect, truncate_log
+from streamdp.store.migrations import STEPS, VERSIONS, migrate
 from streamdp.store.problems import pause_job
 from streamdp.store.row_checksums import SEALED, SEALED_SINCE
-from streamdp.store.schema.migrations import STEPS, VERSIONS, migrate
 from streamdp.store.sqlite import SqliteStore
 from streamdp.store.verified_open import verify
 from streamdp.types import Charge, GateRun

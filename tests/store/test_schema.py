@@ -11,7 +11,7 @@ from streamdp.reports.guarantee.verification import examined
 from streamdp.store.anchor.anchor import default_anchor
 from streamdp.store.backup import backup, put_back
 from streamdp.store.database import connect_to_read
-from streamdp.store.schema.migrations import STEPS
+from streamdp.store.migrations import STEPS
 from streamdp.store.sqlite import SqliteStore
 from streamdp.store.verified_open import verify_copy
 from tests.store.test_upgrade import FIXTURES, schema_of, written

@@ -14,10 +14,10 @@ from pydantic import ValidationError
 
 from streamdp.database import Database
 from streamdp.sinks.table import TableSinkSection
+from streamdp.store import migrations
 from streamdp.store.database import restrict
+from streamdp.store.migrations import open_to_read
 from streamdp.store.release_rows import form_id, packed
-from streamdp.store.schema import migrations
-from streamdp.store.schema.migrations import open_to_read
 from tests.engine.test_gate import CAPS, Scripted, gate_of
 from tests.store.test_measurements import counting
 from tests.worlds import World

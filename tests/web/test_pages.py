@@ -26,9 +26,9 @@ from streamdp.reports.guarantee.plain import NOT_PROMISED, in_plain_words
 from streamdp.reports.releases.changes import PeriodRow
 from streamdp.store.archive import select_releases
 from streamdp.store.database import PRIVATE, connect
+from streamdp.store.migrations import migrate
 from streamdp.store.pulse import Pulse, PulseFile
 from streamdp.store.reading.browse import WindowRange, newest_releases, sampled_releases
-from streamdp.store.schema.migrations import migrate
 from streamdp.text import printable
 from streamdp.types import Row
 from streamdp.web.app import application

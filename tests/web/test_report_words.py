@@ -233,7 +233,7 @@ def test_a_report_is_of_the_last_whole_period(configuration: Configuration) -> N
     assert asked_for.words.title == "the week of Monday 14 January 2013 (6 of 7 days)"
     text = as_markdown(asked_for, 0, [])
     assert "## The week of Monday 14 January 2013 (6 of 7 days) in records" in text
-    assert "| row | 2013-W03, 6 of 7 days |" in text
+    assert "| row | 14 to 20 January 2013, 6 of 7 days |" in text
     assert "The whole week" not in text
     month = told(configuration, "traffic", "month", None)
     assert month.words.title == "January 2013 (19 of 31 days)"

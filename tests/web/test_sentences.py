@@ -8,8 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamdp.reports.releases.changes import Moved
+from streamdp.answers.periods import Period
+from streamdp.reports.releases.changes import Comparison, Moved, PeriodRow
+from streamdp.reports.releases.headline import GROUPS, headline
 from streamdp.reports.releases.sentences import amounts, chances, change_said, in_100
+from streamdp.reports.releases.series import picture
+from streamdp.reports.releases.summary import SENTENCES, _changed
+from streamdp.reports.state.holds import Hold
+from streamdp.types import Column, Release
 from streamdp.web.report import _chance
 
 NUMBERS = st.floats(-1e6, 1e6).map(lambda number: round(number, 3))
@@ -110,3 +116,48 @@ def test_a_table_says_which_way_is_not_clear_where_records_surely_changed() -> N
     assert _chance(Moved((5.0, 0.0, 10.0), 0.97, 0.8)).interval == "which way is not clear"
     assert _chance(Moved((5.0, -3.0, 10.0), 0.6, 0.8)).interval == "no clear change"
     assert _chance(Moved((5.0, 1.0, 10.0), 0.97, 0.8)).interval == "beyond usual: 80"
+
+
+@pytest.mark.parametrize("others", [0, 1, GROUPS, GROUPS + 3])
+def test_a_headline_says_its_value_of_other_groups(others: int) -> None:
+    """The first few by name, and how many more; nothing of a job without groups."""
+    names = [f"g{at:02}" for at in range(others + 1)]
+    rows = [
+        {"group": name, "quantile": quantile, "value": 10.0 * at + quantile}
+        for at, name in enumerate(names)
+        for quantile in (0.1, 0.5)
+    ]
+    columns = (Column("group", "text", "label"), Column("quantile", "number", "label"))
+    release = Release("r", "job", "s", "b", 0, 86_400, "quantiles", 1, 0, tuple(rows), columns)
+    whole = picture([release], (*columns, Column("value", "number", "value")))
+    said, alone = headline(whole, None, ("group",)), headline(whole)
+    assert said is not None
+    assert alone is not None
+    assert (said.name, alone.groups) == ("g00 · median", "")
+    shown = [part.split(" ")[0] for part in said.groups.split(" and ")[0].split(", ") if part]
+    assert shown == names[1 : GROUPS + 1]
+    assert said.groups.endswith(f" and {others - GROUPS} more") == (others > GROUPS)
+
+
+@pytest.mark.parametrize("many", [SENTENCES, SENTENCES + 1, SENTENCES + 5])
+def test_sentences_on_changes_say_how_many_they_leave_out(many: int) -> None:
+    """Rows of measures beside the headline; one sentence each, then the number of the others."""
+    rows = tuple(
+        PeriodRow({"measure": f"m{at}"}, f"m{at}", (9, 8, 10), "", True, Moved((3, 2, 4)))
+        for at in range(many)
+    )
+    period = Period("2013-W52", 1_387_756_800, 1_388_361_600)
+    compared = Comparison("week", period, period, 7, 7, rows, headline=rows[0])
+    said = list(_changed(compared, "", ()))
+    assert len([each for each in said if " rose by " in each]) == min(many, SENTENCES)
+    left = [each for each in said if each.startswith("And ")]
+    assert left == ([f"And {many - SENTENCES} more in the table below."] * (many > SENTENCES))
+    assert compared.dates == "23 to 29 December 2013"
+
+
+def test_what_holds_a_job_is_told_to_the_minute() -> None:
+    """Since when and until when, where either is known."""
+    assert Hold("paused", "resume it").told == "paused: resume it"
+    assert Hold("waits", "batch cap", 61, "later").told == (
+        "waits: batch cap, since 1970-01-01 00:01 UTC, until later"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from streamdp.cli.options import (
     moment,
     operator_option,
     reason_option,
+    store_beside,
 )
 from streamdp.cli.output import print_rows
 from streamdp.errors import IntegrityError
@@ -36,8 +38,6 @@ def reconcile(assume_spent: bool, operator: str, reason: str, config_path: Path)
     store is gone a new one is made, with these charges alone. Your name and reason stay in the
     ledger.
     """
-    import time
-
     from streamdp.daemon.lock import store_lock
     from streamdp.store.anchor.reconcile import reconcile as reconcile_store
 
@@ -53,13 +53,8 @@ def reconcile(assume_spent: bool, operator: str, reason: str, config_path: Path)
 
 
 def _say_missing(found: Difference) -> None:
-    from streamdp.privacy.amounts import Losses, total_text
-
-    sums: dict[str, list[Losses]] = {}
-    for spent in found.missing:
-        sums.setdefault(spent.scope, []).append(spent.losses)
-    for scope, losses in sums.items():
-        click.echo(f"{scope}: charged {total_text(losses)} that the ledger did not know of")
+    for scope, total in found.totals().items():
+        click.echo(f"{scope}: charged {total} that the ledger did not know of")
     click.echo(
         f"{len(found.missing)} charges written behind row {found.ledger_seq}; the store can be"
         " worked with again"
@@ -75,7 +70,7 @@ def verify(config_path: Path, as_json: bool) -> None:
     Reads alone, beside a running daemon. Exits with 6 if something was altered.
     """
     from streamdp.reports.guarantee.verification import examined
-    from streamdp.store.schema.migrations import open_current
+    from streamdp.store.migrations import open_current
 
     path, anchor = load_configuration(config_path).store.paths()
     rows = [
@@ -125,17 +120,14 @@ def adopt(
 
     What is charged is shown first, and stays in the ledger with your name and reason.
     """
-    import time
     from contextlib import closing
 
-    from streamdp.cli.output import print_rows
     from streamdp.daemon.lock import store_lock
     from streamdp.planning import lost_spending
     from streamdp.store.anchor.reconcile import adopt as adopt_anchor
     from streamdp.store.anchor.reconcile import require_lost
     from streamdp.store.clock_guard import written_at
-    from streamdp.store.database import connect
-    from streamdp.store.schema.migrations import migrate, open_to_read
+    from streamdp.store.migrations import open_to_read
 
     configuration, now = load_configuration(config_path), int(time.time())
     path, where = configuration.store.paths()
@@ -143,8 +135,7 @@ def adopt(
         raise click.BadParameter("it is in the future", param_hint="'--until'")
     with store_lock(path):
         require_lost(path, where)
-        with closing(connect(path, create=False)) as database:
-            migrate(database, now)
+        store_beside(configuration, now).close()
         with closing(open_to_read(path)) as database:
             written = written_at(database)
             bounds = lost_spending.bounds(

@@ -30,7 +30,7 @@ def backup(path: Path | None, config_path: Path) -> None:
     from streamdp.daemon.copies import place_of
     from streamdp.store.backup import backup as copy
     from streamdp.store.database import connect_to_read
-    from streamdp.store.schema.migrations import is_current
+    from streamdp.store.migrations import is_current
     from streamdp.store.verified_open import verify_copy
 
     configuration = load_configuration(config_path)
@@ -78,7 +78,6 @@ def restore(path: str, yes: bool, config_path: Path) -> None:
 
 def _said(copy: Database, anchor: Path) -> str:
     """Say what was spent since a copy was made; returns the next step in words."""
-    from streamdp.privacy.amounts import Losses, total_text
     from streamdp.store.anchor.anchor import is_readable
     from streamdp.store.anchor.check import difference, state_of
     from streamdp.store.clock_guard import written_at
@@ -99,11 +98,8 @@ def _said(copy: Database, anchor: Path) -> str:
     found = difference(copy, anchor)
     if found.anchor == state_of(copy):
         return f"nothing was written since {made}: the store can be worked with"
-    sums: dict[str, list[Losses]] = {}
-    for spent in found.missing:
-        sums.setdefault(spent.scope, []).append(spent.losses)
-    for scope, losses in sums.items():
-        click.echo(f"{scope}: {total_text(losses)} was spent since, and stays spent")
+    for scope, total in found.totals().items():
+        click.echo(f"{scope}: {total} was spent since, and stays spent")
     click.echo("what was released since is lost from the store, not from its sinks")
     if found.unknown and not found.missing:
         return "now: the anchor is older than this copy: streamdp anchor adopt"

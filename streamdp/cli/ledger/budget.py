@@ -6,6 +6,7 @@ import getpass
 import json
 import math
 import os
+import time
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from streamdp.cli.options import (
     config_option,
     json_option,
     load_configuration,
+    own_store,
     require_job,
 )
 from streamdp.cli.output import Amount, Form, print_rows
@@ -67,8 +69,8 @@ def budget(
     """
     from streamdp.reports.guarantee.budget import budgets, budgets_if, jobs_of, what_if
     from streamdp.store.anchor.check import require_same_end
+    from streamdp.store.migrations import open_to_read
     from streamdp.store.reading.browse import ledger_page
-    from streamdp.store.schema.migrations import open_to_read
 
     configuration = load_configuration(config_path)
     store, anchor = configuration.store.paths()
@@ -249,18 +251,12 @@ def cap(
 
     Raising a cap lets more be learned about everyone whose records are in the source.
     """
-    import time
-
-    from streamdp.daemon.lock import store_lock
     from streamdp.store.ledger import ledger
-    from streamdp.store.sqlite import SqliteStore
 
     configuration = load_configuration(config_path)
     require_name(scope, configuration.sources, "source")
-    section = configuration.store
     now = int(time.time())
-    with store_lock(section.path):
-        store = SqliteStore.open(section.path, now, section.anchor)
+    with own_store(configuration, now) as store:
         old = ledger.caps_of(store.database, scope)
         asked = batch or lifetime
         new = _changed(old, batch, lifetime) if asked else configuration.caps_of(scope)
@@ -272,7 +268,6 @@ def cap(
         with store.transaction():
             about = {"by": who(), "reason": reason}
             ledger.set_caps(store.database, scope, new, about, now)
-        store.close()
 
 
 def _changed(old: Caps, batch: str | None, lifetime: str | None) -> Caps:
@@ -350,7 +345,7 @@ def statement(job: str | None, delta: str | None, config_path: Path, as_json: bo
     """
     from streamdp.reports.guarantee import statement as reports
     from streamdp.store.anchor.check import require_same_end
-    from streamdp.store.schema.migrations import open_to_read
+    from streamdp.store.migrations import open_to_read
 
     configuration = load_configuration(config_path)
     if job is not None:

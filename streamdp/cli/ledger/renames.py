@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from streamdp.cli.options import (
     job_argument,
     load_configuration,
     operator_option,
+    own_store,
     reason_option,
     require_job,
 )
@@ -92,11 +94,7 @@ def job(
     learned under the old names is kept from the next release on. Nothing else of the question may
     have changed. Axes of a workload cannot be renamed so: they are learned anew.
     """
-    import time
-
     from streamdp import wiring
-    from streamdp.daemon.lock import store_lock
-    from streamdp.store.sqlite import SqliteStore
 
     configuration = load_configuration(config_path)
     require_job(configuration, job)
@@ -105,22 +103,17 @@ def job(
         raise click.UsageError("give --was, or any of --group, --column and --measure")
     if was in configuration.releases:
         raise click.UsageError(f"{was} is still a release of {config_path}: rename it there")
-    path, anchor = configuration.store.paths()
     source, now = configuration.releases[job].source, int(time.time())
     signature = wiring.release_kind(configuration, job).signature()
-    with store_lock(path):
-        store = SqliteStore.open(path, now, anchor)
-        about = {"operator": operator, "reason": reason}
-        try:
-            if was is not None:
-                kept = store.rename_job(job, was, source, signature, about, now)
-                said = f"the {kept} releases of {was}"
-            else:
-                names = _new_names(configuration, job, groups, columns, measures)
-                kept = store.rename_within(job, names, signature, about, now)
-                said = f"what its {kept} releases taught, in the new names"
-        finally:
-            store.close()
+    about = {"operator": operator, "reason": reason}
+    with own_store(configuration, now) as store:
+        if was is not None:
+            kept = store.rename_job(job, was, source, signature, about, now)
+            said = f"the {kept} releases of {was}"
+        else:
+            names = _new_names(configuration, job, groups, columns, measures)
+            kept = store.rename_within(job, names, signature, about, now)
+            said = f"what its {kept} releases taught, in the new names"
     click.echo(f"{job} goes on with {said}")
 
 
@@ -165,26 +158,18 @@ def source(name: str, moved: bool, operator: str, reason: str, config_path: Path
     the caps over windows begin anew for records that were paid for, and only the lifetime cap
     counts both. With another unit column the guarantee of the old unit ends.
     """
-    import time
-
-    from streamdp.daemon.lock import store_lock
     from streamdp.sources.section import same_data
     from streamdp.store.ledger.source_binding import claims_of
-    from streamdp.store.sqlite import SqliteStore
 
     if not moved:
         raise click.UsageError("there is only --moved")
     configuration = load_configuration(config_path)
     require_name(name, configuration.sources, "source")
-    path, anchor = configuration.store.paths()
     who, now = configuration.privacy.unit.column, int(time.time())
     data = configuration.sources[name].identity(who)
-    with store_lock(path):
-        store = SqliteStore.open(path, now, anchor)
-        about = {"operator": operator, "reason": reason}
+    with own_store(configuration, now) as store:
         before = claims_of(store.database).get(name, [None])[-1]
-        store.move_source(name, data, same_data, about, now)
-        store.close()
+        store.move_source(name, data, same_data, {"operator": operator, "reason": reason}, now)
     click.echo(f"{name} goes on with its budget; {_cost(before, data)}")
 
 

@@ -119,7 +119,7 @@ def ask(
 def _measured(configuration: Configuration, job: str, asked: dict[str, Any]) -> Table:
     """The answer to the one question that was asked."""
     from streamdp.library.ask import asking
-    from streamdp.store.schema.migrations import open_to_read
+    from streamdp.store.migrations import open_to_read
 
     compare = asked["compare"]
     about = compare or (asked["over"],)
@@ -173,7 +173,7 @@ def _of_one(
     from streamdp import wiring
     from streamdp.kinds.registry import spec_of
     from streamdp.store.archive import signature_of
-    from streamdp.store.schema.migrations import open_to_read
+    from streamdp.store.migrations import open_to_read
 
     section = configuration.releases[job]
     answering = spec_of(section).ask

@@ -75,8 +75,8 @@ def releases(
     """
     from streamdp.reports.releases.series import columns_of
     from streamdp.store.archive import select_releases
+    from streamdp.store.migrations import open_to_read
     from streamdp.store.reading.reports import standing
-    from streamdp.store.schema.migrations import open_to_read
 
     configuration = load_configuration(config_path)
     if job is not None:
@@ -170,9 +170,9 @@ def show(job: str, batch: str, config_path: Path, as_json: bool) -> None:
     from streamdp.sinks.columns import record
     from streamdp.store.ledger.privacy_guarantee import claim_of
     from streamdp.store.measurements import measurements_of
+    from streamdp.store.migrations import open_to_read
     from streamdp.store.reading.places import moment_of_key
     from streamdp.store.reading.reports import standing_for
-    from streamdp.store.schema.migrations import open_to_read
 
     configuration = load_configuration(config_path)
     require_job(configuration, job)
@@ -225,8 +225,11 @@ def _sparklines(found: list[Release]) -> None:
     """Print a sparkline of each series over the listed releases."""
     from streamdp.reports.releases.series import picture
 
-    for each in picture(found).series[:MOST_SPARKLINES]:
+    series = picture(found).series
+    for each in series[:MOST_SPARKLINES]:
         click.echo(f"{each.name:>12} {sparkline(each.best.values, 60)}")
+    if len(series) > MOST_SPARKLINES:
+        click.echo(f"{'':>12} and {len(series) - MOST_SPARKLINES} more rows")
 
 
 def _shown(
@@ -352,12 +355,14 @@ def _values(
     release: Release, columns: Sequence[Column]
 ) -> Iterator[tuple[str, Row, str, list[Column]]]:
     """Every value: its title from the labels of its row, the row, its column, its interval's."""
+    from streamdp.reports.releases.series import text_of
+
     labels = [each.name for each in columns if each.role == "label"]
     names = [each.name for each in columns if each.role == "value"]
     ends = {name: _ends(columns, name) for name in names}
     for row in release.rows:
         for name in names:
-            words = [_text(row[label]) for label in labels if row.get(label) is not None]
+            words = [text_of(row[label]) for label in labels if row.get(label) is not None]
             words += [name] if len(names) > 1 or not words else []
             yield " ".join(filter(None, words)), row, name, ends[name]
 
@@ -366,10 +371,6 @@ def _ends(columns: Sequence[Column], name: str) -> list[Column]:
     """Columns of the interval around a value, the lower end first; none if it has no interval."""
     found = {each.role: each for each in columns if each.about == name}
     return [found[role] for role in ("lower", "upper") if role in found]
-
-
-def _text(value: Json) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 @click.command()
@@ -402,7 +403,7 @@ def learned(
     """
     from streamdp import wiring
     from streamdp.reports.releases.learned import learned as read
-    from streamdp.store.schema.migrations import open_to_read
+    from streamdp.store.migrations import open_to_read
 
     configuration = load_configuration(config_path)
     require_job(configuration, job)

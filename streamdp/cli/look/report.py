@@ -97,7 +97,7 @@ def plot(job: str, config_path: Path, period: Period, at: int | None, output: Pa
 def _digest(job: str, path: Path, period: Period, at: int | None) -> Digest:
     from streamdp.cli.look.web import columns_of
     from streamdp.reports.releases.digest import digest
-    from streamdp.store.schema.migrations import open_to_read
+    from streamdp.store.migrations import open_to_read
 
     configuration = load_configuration(path)
     require_job(configuration, job)

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streamdp.cli.options import config_option, json_option, load_configuration, moment
+from streamdp.cli.options import (
+    config_option,
+    json_option,
+    load_configuration,
+    moment,
+    store_beside,
+)
 from streamdp.cli.output import print_rows, sparkline
 from streamdp.errors import StreamdpError
 from streamdp.privacy.amounts import NANO, epsilon_text
@@ -20,10 +26,11 @@ from streamdp.privacy.price import amount_text
 from streamdp.text import Figure, iso, printable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from streamdp.config import Configuration
     from streamdp.database import Database
     from streamdp.errors import StreamdpError
-    from streamdp.reports.state.holds import Hold
     from streamdp.reports.state.jobs import DaemonState, GateStatus, JobView
     from streamdp.store.problems import BatchProblem
     from streamdp.store.pulse import Pulse
@@ -69,8 +76,6 @@ def status(config_path: Path, watch: bool, probe: str | None, as_json: bool) -> 
     hangs, or cannot write its store, or the clock went back, or a job is failing, late or rests, or
     has dead letters; else with 3 if a job is exhausted; else with 0.
     """
-    import time
-
     configuration = load_configuration(config_path)
     if probe is not None:
         why = _why_unfit(configuration.store.path, probe)
@@ -88,10 +93,8 @@ def status(config_path: Path, watch: bool, probe: str | None, as_json: bool) -> 
 
 def _why_unfit(store: Path, probe: str) -> str:
     """Why a probe fails; nothing if it does not."""
-    import time
-
     from streamdp.reports.state.jobs import is_alive, why_not_ready
-    from streamdp.store.schema.migrations import open_to_read
+    from streamdp.store.migrations import open_to_read
 
     now = int(time.time())
     if probe == "ready":
@@ -101,35 +104,22 @@ def _why_unfit(store: Path, probe: str) -> str:
 
 def _show(configuration: Configuration, *, as_json: bool) -> int:
     """Print all that is known now; returns the exit code that fits."""
-    import time
-
     from streamdp.daemon.lock import is_locked
-    from streamdp.reports.guarantee.budget import purse_of
     from streamdp.reports.guarantee.verification import refusal
     from streamdp.reports.state.holds import clock_errors, wrong_now
-    from streamdp.reports.state.jobs import (
-        daemon_state,
-        gate_status,
-        job_view,
-        signs_of_life,
-    )
-    from streamdp.reports.state.overview import of_daemon
-    from streamdp.store.schema.migrations import is_upgrade_pending, open_to_read
+    from streamdp.reports.state.overview import of_daemon, overview
+    from streamdp.store.migrations import is_upgrade_pending, open_to_read
 
-    database = open_to_read(configuration.store.path)
-    (pulse, beat), now = signs_of_life(database, configuration.store.path), int(time.time())
-    state = daemon_state(pulse, now, locked=is_locked(configuration.store.path))
+    path, now = configuration.store.path, int(time.time())
+    database = open_to_read(path)
+    found = overview(configuration, database, now, locked=is_locked(path))
+    state, pulse, beat, jobs = found.daemon, found.pulse, found.beat, found.jobs
     refused = None
-    if state not in ("running", "hung") and not is_upgrade_pending(configuration.store.path):
-        refused = refusal(database, *_of_a_run(configuration, now))
+    if state not in ("running", "hung") and not is_upgrade_pending(path):
+        anchor = configuration.store.paths()[1]
+        refused = refusal(database, anchor, now, configuration.store.max_clock_step)
     behind = None if refused else next(clock_errors(configuration, database, now, ()), None)
-    purses = {name: purse_of(database, name) for name in configuration.sources}
-    jobs = [
-        job_view(configuration, database, job, now, state, beat, purse=purses[release.source])
-        for job, release in configuration.releases.items()
-    ]
-    names = configuration.all_gates()
-    gates = [_gate_row(gate_status(configuration, database, name, now)) for name in names]
+    gates = [_gate_row(each) for each in found.gates]
     wrong = [_problem_row(each) for each in wrong_now(configuration, database)]
     if as_json:
         _print_json(configuration, state, pulse, beat, jobs, gates, wrong)
@@ -152,11 +142,6 @@ def _show(configuration: Configuration, *, as_json: bool) -> int:
     return 3 if any(each.condition == "exhausted" for each in jobs) else 0
 
 
-def _of_a_run(configuration: Configuration, now: int) -> tuple[Path, int, int | None]:
-    """The anchor, the time, and how far the clock may be ahead."""
-    return configuration.store.paths()[1], now, configuration.store.max_clock_step
-
-
 def _refusal_row(error: StreamdpError) -> dict[str, Json]:
     """The error of the next run as an object."""
     return {"type": "refusal", "code": error.code, "where": error.where, "reason": error.what}
@@ -167,7 +152,7 @@ def _print_json(
     state: DaemonState,
     pulse: Heart,
     beat: Pulse | None,
-    jobs: list[JobView],
+    jobs: Sequence[JobView],
     gates: list[dict[str, Json]],
     wrong: list[dict[str, Json]],
 ) -> None:
@@ -190,7 +175,7 @@ def _print_tables(
     database: Database,
     state: DaemonState,
     pulse: Heart,
-    jobs: list[JobView],
+    jobs: Sequence[JobView],
     more: list[list[dict[str, Json]]],
 ) -> None:
     """Print the daemon's state, the jobs, what holds them, and further tables that have rows."""
@@ -210,16 +195,9 @@ def _print_tables(
     print_rows(rows, "table")
     for each in jobs:
         for hold in each.holds:
-            click.echo(printable(f"{each.job}: {_in_words(hold)}"))
+            click.echo(printable(f"{each.job}: {hold.told}"))
     for table in filter(None, more):
         print_rows(table, "table")
-
-
-def _in_words(hold: Hold) -> str:
-    """Cause that holds a job, since when, and until when."""
-    since = f", since {iso(hold.since)}" if hold.since else ""
-    until = f", until {hold.until}" if hold.until else ""
-    return f"{hold.state}: {hold.reason}{since}{until}"
 
 
 def _row(view: JobView, *, gated: bool) -> dict[str, Json]:
@@ -315,13 +293,13 @@ def outbox(retry: str | None, retry_all: bool, config_path: Path, as_json: bool)
     A sink is tried again after 2, 4, 8 seconds and so on, at most an hour. Webhooks and commands
     give up after their number of attempts; then it is a dead letter, until --retry.
     """
+    from streamdp.store.migrations import open_to_read
     from streamdp.store.reading.reports import owed_rows
-    from streamdp.store.schema.migrations import open_to_read
 
-    path = load_configuration(config_path).store.path
-    database = open_to_read(path)
+    configuration = load_configuration(config_path)
+    database = open_to_read(configuration.store.path)
     if retry is not None or retry_all:
-        _retry(path, retry)
+        _retry(configuration, retry)
         return
     rows = [
         {
@@ -341,19 +319,17 @@ def outbox(retry: str | None, retry_all: bool, config_path: Path, as_json: bool)
         click.echo("everything is delivered", err=True)
 
 
-def _retry(path: Path, release_id: str | None) -> None:
+def _retry(configuration: Configuration, release_id: str | None) -> None:
     """Ask for another delivery through the store; a running daemon looks every few seconds.
 
     Raises:
         StreamdpError: There is no such dead letter.
     """
     from streamdp.store import outbox as store
-    from streamdp.store.database import connect, transaction
-    from streamdp.store.schema.migrations import migrate
+    from streamdp.store.database import transaction
 
     now = int(time.time())
-    database = connect(path, create=False)
-    migrate(database, now)
+    database = store_beside(configuration, now)
     with transaction(database):
         revived = store.retry(database, release_id, now)
     if not revived:

@@ -71,7 +71,7 @@ def _compare(configuration: Configuration) -> None:
     """Refuse sources that the store knows as other data, as `run` would; nothing is written."""
     from streamdp import wiring
     from streamdp.errors import IntegrityError, StoreError
-    from streamdp.store.schema.migrations import open_to_read
+    from streamdp.store.migrations import open_to_read
 
     if configuration.store.path.exists():
         try:
@@ -233,7 +233,7 @@ def _clock(configuration: Configuration) -> str:
     from streamdp.reports.state.holds import clock_errors
     from streamdp.store.clock_guard import require_followed
     from streamdp.store.database import connect_to_read
-    from streamdp.store.schema.migrations import is_current
+    from streamdp.store.migrations import is_current
 
     now = int(time.time())
     if now < EARLIEST:
@@ -255,7 +255,7 @@ def _store(configuration: Configuration) -> str:
     from streamdp.store.anchor.check import require_agreement
     from streamdp.store.database import connect_to_read
     from streamdp.store.ledger import chain
-    from streamdp.store.schema.migrations import is_current
+    from streamdp.store.migrations import is_current
 
     path = configuration.store.path
     if not path.exists():
@@ -338,7 +338,7 @@ def _source(configuration: Configuration, job: Job) -> str:
 def _require_files(configuration: Configuration, name: str) -> None:
     """Refuse a source that had batches and has no file any more."""
     from streamdp.planning.changes import require_files
-    from streamdp.store.schema.migrations import open_to_read
+    from streamdp.store.migrations import open_to_read
 
     if configuration.store.path.exists():
         with closing(open_to_read(configuration.store.path)) as database:

@@ -200,7 +200,7 @@ def _lasts(configuration: Configuration, copy: Database, scope: str, until: int)
 
 
 def _store(configuration: Configuration) -> Database | None:
-    from streamdp.store.schema.migrations import open_to_read
+    from streamdp.store.migrations import open_to_read
 
     path = configuration.store.path
     return open_to_read(path) if path.exists() else None

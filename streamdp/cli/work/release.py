@@ -14,6 +14,7 @@ from streamdp.cli.options import (
     load_configuration,
     moment,
     require_job,
+    store_beside,
 )
 from streamdp.cli.work.run import finish, one_round
 from streamdp.errors import ConfigurationError, StreamdpError
@@ -55,8 +56,8 @@ def _say_why_not(configuration: Configuration, job: str, batch: str) -> None:
         StreamdpError: There is no such batch.
     """
     from streamdp.store.archive import find_release
+    from streamdp.store.migrations import open_to_read
     from streamdp.store.reading.reports import standing_for
-    from streamdp.store.schema.migrations import open_to_read
 
     database = open_to_read(configuration.store.path)
     stands = standing_for(database, job, batch, int(time.time()))
@@ -141,7 +142,7 @@ def _split(
 ) -> tuple[list[Batch], list[Batch]]:
     """Windows that were released, and windows that were not."""
     from streamdp.store.archive import released_batches
-    from streamdp.store.schema.migrations import open_to_read
+    from streamdp.store.migrations import open_to_read
     from streamdp.types import due_together
 
     name = configuration.releases[job].source
@@ -172,19 +173,14 @@ def resume(job: str, config_path: Path) -> None:
 
 def _set(config_path: Path, job: str, *, paused: bool) -> None:
     """Pause or resume in the store; a running daemon reads it every round."""
-    import time
-
-    from streamdp.store.database import connect
     from streamdp.store.problems import pause_job, resume_job
-    from streamdp.store.schema.migrations import migrate
     from streamdp.store.verified_open import require_store
 
     configuration = load_configuration(config_path)
     require_name(job, configuration.tasks(), "release")
     now = int(time.time())
     require_store(*configuration.store.paths())
-    database = connect(configuration.store.path)
-    migrate(database, now)
+    database = store_beside(configuration, now, create=True)
     if paused:
         pause_job(database, job, now)
     else:
@@ -202,14 +198,12 @@ def rearm(gate: str, yes: bool, config_path: Path) -> None:
     The run is charged in full before its first test; a daemon asks about what is due within
     seconds of its next wake, in order.
     """
-    from streamdp.store.database import connect, transaction
+    from streamdp.store.database import transaction
     from streamdp.store.gates import rearm as arm
-    from streamdp.store.schema.migrations import migrate
 
     configuration = load_configuration(config_path)
     require_name(gate, configuration.all_gates(), "gate")
-    database = connect(configuration.store.path, create=False)
-    migrate(database, int(time.time()))
+    database = store_beside(configuration, int(time.time()))
     if not yes:
         price = epsilon_text(nano_up(configuration.all_gates()[gate].epsilon))
         click.confirm(f"A run of {gate} costs {price}. Spend it?", abort=True)

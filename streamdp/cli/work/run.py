@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streamdp.cli.options import config_option, load_configuration
+from streamdp.cli.options import config_option, load_configuration, own_store
 from streamdp.cli.streams import print_error
 from streamdp.errors import StreamdpError
 from streamdp.text import require_name
@@ -276,15 +276,8 @@ def _jobs(configuration: Configuration, source: str | None) -> list[str]:
 
 def _accept_clock(configuration: Configuration) -> None:
     """Write into the ledger that someone has looked at the clock."""
-    import time
-
     from streamdp.cli.ledger.budget import who
-    from streamdp.daemon.lock import store_lock
-    from streamdp.store.sqlite import SqliteStore
 
-    path, anchor = configuration.store.paths()
     now = int(time.time())
-    with store_lock(path):
-        store = SqliteStore.open(path, now, anchor)
+    with own_store(configuration, now) as store:
         store.accept_time(now, who())
-        store.close()

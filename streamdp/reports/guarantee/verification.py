@@ -15,7 +15,7 @@ from streamdp.store.anchor.check import require_agreement, require_same_end
 from streamdp.store.clock_guard import require_followed
 from streamdp.store.database import connect_to_read, require_sound
 from streamdp.store.ledger import chain
-from streamdp.store.schema.migrations import is_current, require_schema
+from streamdp.store.migrations import is_current, require_schema
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,23 @@ from streamdp.config import Configuration
 from streamdp.database import Database
 from streamdp.errors import ConfigurationError
 from streamdp.reports.releases.headline import headline_series
-from streamdp.reports.releases.sentences import CLEAR, change_said, from_0_on
-from streamdp.reports.releases.series import MEASURED, NESTED, Picture, picture, row_name, text_of
+from streamdp.reports.releases.sentences import (
+    CLEAR,
+    change_said,
+    dates_in_words,
+    from_0_on,
+    period_in_words,
+)
+from streamdp.reports.releases.series import (
+    MEASURED,
+    NESTED,
+    Labels,
+    Picture,
+    labels_of,
+    picture,
+    row_name,
+    text_of,
+)
 from streamdp.store.measurements import batches_span, select_measurements
 from streamdp.store.reading.browse import WindowRange, count_releases, newest_releases
 from streamdp.store.reading.places import moment_of, moment_of_key
@@ -47,9 +62,6 @@ MOST_FILES = 1000
 
 Interval = tuple[float, float, float]
 """A value and the ends of its interval."""
-
-Labels = tuple[str | None, ...]
-"""What names a row, without the columns."""
 
 _NONE: Interval = (0.0, 0.0, 0.0)
 
@@ -129,9 +141,11 @@ class Comparison:
         all_deciles: How all deciles of a group moved together, by its name.
         headline: The row that says most; None if it is none of the rows.
         earlier: Values of that row in periods before, the last first.
+        zone: Time zone of its batches.
         each: What one batch is, in a word.
         whole: How many batches fill the period; 0 where that is not known.
         left_out: Groups that were not compared, because there are too many.
+        rows_left: Rows of a release that were not compared, because there are too many.
         groups: How many groups the job lists or has found; 0 where it has none.
         found: How many keys were found in this period; 0 of a job that finds none.
         chosen: Each candidate, and how often it was chosen in this period and in the one before.
@@ -149,9 +163,11 @@ class Comparison:
     all_deciles: Mapping[str, Moved] = field(default_factory=dict)
     headline: PeriodRow | None = None
     earlier: tuple[float, ...] = ()
+    zone: str = "UTC"
     each: str = "batch"
     whole: int = 0
     left_out: int = 0
+    rows_left: int = 0
     groups: int = 0
     found: int = 0
     chosen: tuple[tuple[str, int, int], ...] = ()
@@ -163,6 +179,16 @@ class Comparison:
     def per_batch(self) -> bool:
         """Whether sums are shown as means of batches: periods have not as many of them."""
         return self.before is not None and self.batches != self.batches_before
+
+    @property
+    def title(self) -> str:
+        """The period as people say it."""
+        return period_in_words(self.period.since, self.step, self.zone)
+
+    @property
+    def dates(self) -> str:
+        """The dates of the period, as the head of a column."""
+        return dates_in_words(self.period.since, self.step, self.zone)
 
     @property
     def part(self) -> str:
@@ -214,7 +240,7 @@ def comparison(
         compared = _Compared(measured, newest, whole.columns, period, before, *periods, both)
         rows = _together_first(islice(compared.rows(), MOST_ROWS))
     except ConfigurationError as error:
-        return Comparison(step, period, why=error.what)
+        return Comparison(step, period, zone=zone, why=error.what)
     found = Comparison(
         step,
         period,
@@ -223,9 +249,11 @@ def comparison(
         len(compared.places_before),
         rows,
         dict(compared.all_deciles()),
+        zone=zone,
         each=_each(newest),
         whole=_filling(period, newest),
         left_out=max(len(measured.groups) - MOST_GROUPS, 0),
+        rows_left=_rows_left(newest, rows),
         groups=len(measured.groups) if measured.by else 0,
         **_unlike(both, whole.columns),
     )
@@ -335,6 +363,7 @@ def since_before(
         len(periods[1]),
         rows,
         headline=main,
+        zone=configuration.source_section(job).zone,
         each=_each(newest),
         left_out=max(len(found.groups) - MOST_GROUPS, 0),
         groups=len(found.groups) if found.by else 0,
@@ -373,6 +402,11 @@ def _unlike(both: Both, columns: tuple[Column, ...]) -> dict[str, Any]:
 def _together_first(rows: Iterable[PeriodRow]) -> tuple[PeriodRow, ...]:
     """Rows of all groups together before those of each."""
     return tuple(sorted(rows, key=lambda row: None not in row.labels.values()))
+
+
+def _rows_left(newest: Release, rows: Sequence[PeriodRow]) -> int:
+    """How many rows of a release are beyond the most that are compared."""
+    return max(len(newest.rows) - MOST_ROWS, 0) if len(rows) == MOST_ROWS else 0
 
 
 def several(each: str) -> str:
@@ -628,7 +662,7 @@ def averages(releases: Sequence[Release], columns: Sequence[Column]) -> dict[Lab
             three = [row.get(name) for name in (value, ends["lower"], ends["upper"])]
             if all(isinstance(each, int | float) for each in three):
                 at, low, high = (float(each or 0) for each in three)
-                found.setdefault(_row_labels(row, names), []).append((at, low, high))
+                found.setdefault(labels_of(row, names), []).append((at, low, high))
     return {
         labels: (fmean(e[0] for e in own), fmean(e[1] for e in own), fmean(e[2] for e in own))
         for labels, own in found.items()
@@ -654,9 +688,5 @@ def found_keys(releases: Sequence[Release], columns: Sequence[Column]) -> tuple[
     if not any(each.role == "state" for each in columns):
         return ()
     names = [each.name for each in columns if each.role == "label"]
-    said = (_row_labels(row, names) for release in releases for row in release.rows)
+    said = (labels_of(row, names) for release in releases for row in release.rows)
     return tuple(dict.fromkeys(" · ".join(filter(None, labels)) for labels in said))
-
-
-def _row_labels(row: Mapping[str, Json], names: Sequence[str]) -> Labels:
-    return tuple(None if row.get(name) is None else text_of(row[name]) for name in names)

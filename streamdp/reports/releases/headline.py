@@ -18,6 +18,9 @@ HOUR, DAY, WEEK = 3600, 86_400, 7 * 86_400
 PAST, LEAST_PAST = 8, 3
 """Earlier batches that the newest is compared with, and how many there must be."""
 
+GROUPS = 6
+"""Other groups whose values are said."""
+
 NAMED = 3
 """Unusual rows that a sentence names."""
 
@@ -40,6 +43,7 @@ class Headline:
         batch: The batch it is of.
         others: How many of the other rows are not usual, and which; empty where none is compared.
         level: How often such intervals are meant to hold the truth; None without one.
+        groups: The same value of other groups; empty of a job without groups.
     """
 
     name: str
@@ -50,6 +54,7 @@ class Headline:
     batch: str
     others: str = ""
     level: float | None = None
+    groups: str = ""
 
     @property
     def sure(self) -> str:
@@ -57,12 +62,15 @@ class Headline:
         return sure_said(self.level) if self.interval else ""
 
 
-def headline(picture: Picture, row: Mapping[str, str] | None = None) -> Headline | None:
+def headline(
+    picture: Picture, row: Mapping[str, str] | None = None, by: Sequence[str] = ()
+) -> Headline | None:
     """The newest value of the series that says most, in words; None where none has one.
 
     Args:
         picture: The series.
         row: What the labels of the series say that was chosen; by default a rule chooses.
+        by: Labels that are a group.
     """
     series = headline_series(picture, row)
     if series is None or not picture.batches:
@@ -70,9 +78,11 @@ def headline(picture: Picture, row: Mapping[str, str] | None = None) -> Headline
     batch = picture.batches[-1]
     if any(each.chart == "choices" for each in picture.columns):
         return Headline("chosen", str(series.cells[-1] or "–"), "", "", "", batch)
-    value, ends = _at(series.best, len(picture.batches) - 1)
+    last, groups = len(picture.batches) - 1, _groups(picture, series, by)
+    value, ends = series.best.values[last], series.best.interval(last)
     if value is None:
-        return Headline(picture.called(series), "–", "", "", "no value in the newest batch", batch)
+        name, why = picture.called(series), "no value in the newest batch"
+        return Headline(name, "–", "", "", why, batch, groups=groups)
     said, interval = rounded(value), ""
     if ends is not None:
         digits = _digits_of_table(picture, series)
@@ -82,7 +92,26 @@ def headline(picture: Picture, row: Mapping[str, str] | None = None) -> Headline
         interval = f"{low} to {high}"
     name, usual = picture.called(series), compared(picture, series)
     others, unit = _others(picture, series), picture.unit_of(series)
-    return Headline(name, said, unit, interval, usual, batch, others, level_of(picture))
+    return Headline(name, said, unit, interval, usual, batch, others, level_of(picture), groups)
+
+
+def _groups(picture: Picture, main: Series, by: Sequence[str]) -> str:
+    """The newest value of other groups, the first few, and how many more there are."""
+
+    def measured(series: Series) -> dict[str, str | None]:
+        labels = picture.labels_of(series)
+        return {name: text for name, text in labels.items() if name not in by}
+
+    last = len(picture.batches) - 1
+    said = []
+    for each in picture.series if by else ():
+        name = " · ".join(filter(None, map(picture.labels_of(each).get, by)))
+        line = each.told(each.best)
+        value = line.values[last]
+        if name and value is not None and each is not main and measured(each) == measured(main):
+            said.append(f"{name} {rounded(value, line.interval(last))}")
+    more = f" and {len(said) - GROUPS} more" if len(said) > GROUPS else ""
+    return ", ".join(said[:GROUPS]) + more
 
 
 def level_of(picture: Picture) -> float | None:
@@ -172,13 +201,6 @@ def _is_half(label: str | None) -> bool:
     return label in ("0.5", "median")
 
 
-def _at(line: SeriesLine, at: int) -> tuple[float | None, tuple[float, float] | None]:
-    """The value at one place, and its interval if there is one."""
-    lower = line.lower[at] if line.lower else None
-    upper = line.upper[at] if line.upper else None
-    return line.values[at], None if lower is None or upper is None else (lower, upper)
-
-
 def compared(picture: Picture, series: Series) -> str:
     """Whether the newest interval meets what was on the same days of earlier weeks.
 
@@ -188,7 +210,7 @@ def compared(picture: Picture, series: Series) -> str:
     if series.flag(last) == HARDLY_ANY:
         return NOTHING_SAID
     line = series.told(series.best)
-    value, ends = _at(line, last)
+    value, ends = line.values[last], line.interval(last)
     past = list(islice(_earlier(picture, line), PAST))
     if value is None or len(past) < LEAST_PAST:
         return ""

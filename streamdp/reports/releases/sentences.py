@@ -232,6 +232,23 @@ def day_of(moment: int, zone: str = "UTC") -> str:
     return datetime.fromtimestamp(moment, ZoneInfo(zone)).date().isoformat()
 
 
+def dates_in_words(moment: int, step: Step, zone: str) -> str:
+    """The dates of the period that a moment lies in, as the head of a column.
+
+    >>> dates_in_words(1363046400, "week", "UTC"), dates_in_words(1388448000, "week", "UTC")
+    ('11 to 17 March 2013', '30 December 2013 to 5 January 2014')
+    """
+    if step != "week":
+        return period_in_words(moment, step, zone)
+    week = holding(step, moment, zone)
+    first, last = (
+        datetime.fromtimestamp(each, ZoneInfo(zone)) for each in (week.since, week.until - 1)
+    )
+    since = f"{first.day}" if first.month == last.month else f"{first.day} {first:%B}"
+    since += f" {first:%Y}" if first.year != last.year else ""
+    return f"{since} to {last.day} {last:%B %Y}"
+
+
 def period_in_words(moment: int, step: Step, zone: str) -> str:
     """The period that a moment lies in, as people say it.
 

@@ -27,6 +27,9 @@ WIDE = 3
 
 Numbers = tuple[float | None, ...]
 
+Labels = tuple[str | None, ...]
+"""What names a row, without the columns."""
+
 
 @dataclass(frozen=True, slots=True)
 class SeriesLine:
@@ -351,7 +354,7 @@ def picture(
     if value is not None:
         columns = tuple(_shown_alone(each, value) for each in columns)
     labels = [each.name for each in columns if each.role == "label"]
-    rows = [{_labels(row, labels): row for row in release.rows} for release in ordered]
+    rows = [{labels_of(row, labels): row for row in release.rows} for release in ordered]
     found = dict.fromkeys(each for row in rows for each in row)
     return Picture(
         times=places.at,
@@ -371,7 +374,8 @@ def _shown_alone(column: Column, value: str) -> Column:
     return replace(column, role="error") if column.role in ("value", "estimate") else column
 
 
-def _labels(row: Row, labels: Iterable[str]) -> tuple[str | None, ...]:
+def labels_of(row: Row, labels: Iterable[str]) -> Labels:
+    """What some label columns say of a row; None where one says nothing."""
     return tuple(None if row.get(name) is None else text_of(row[name]) for name in labels)
 
 

@@ -19,7 +19,6 @@ from streamdp.reports.releases.sentences import (
     CLEAR,
     amounts,
     change_said,
-    period_in_words,
     range_said,
     sure_said,
 )
@@ -141,12 +140,10 @@ def summary(
         left_out: What the releases are of many, in words; empty where they are all.
     """
     section = configuration.releases[job]
-    zone = configuration.sources[section.source].zone
     newest = headline(whole, section.headline)
     title = f"{releases[0].batch} to {releases[-1].batch}"
     if compared is not None:
-        title = period_in_words(compared.period.since, compared.step, zone)
-        title += f" ({compared.part})" if compared.part else ""
+        title = compared.title + (f" ({compared.part})" if compared.part else "")
     flags = tuple(_flags(whole))
     said = (
         _of_period(compared, title),
@@ -161,7 +158,7 @@ def summary(
         changed=(*_changed(compared, whole.unit, section.by), *_states(whole)),
         about_changes=about_changes(compared),
         about_batches=about_batches(whole),
-        sure=tuple(how_sure(whole, newest, errors_of(releases[-1], whole.columns), compared)),
+        sure=tuple(how_sure(whole, releases[-1], newest, compared)),
         cost=_cost(configuration, database, section.source, releases, left_out),
         showing=tuple(may_be_shown(configuration, database, job, releases, left_out)),
     )
@@ -169,16 +166,16 @@ def summary(
 
 def how_sure(
     whole: Picture,
+    newest: Release,
     said: Headline | None,
-    published: Sequence[Point],
     compared: Comparison | None,
 ) -> Iterator[Point]:
     """How sure numbers are, and apart from it how likely changes are: each figure in its words.
 
     Args:
         whole: The series.
+        newest: Release, whose published errors are said.
         said: The one number of the job.
-        published: Errors that the newest release publishes.
         compared: What is said to have changed; None where nothing is.
     """
     level = level_of(whole)
@@ -195,7 +192,7 @@ def how_sure(
             f"{range_said(level, shown)} The number alone may be off by the noise that hides single"
             " records; the range says by how much. It means the same beside every number here.",
         )
-    yield from published
+    yield from errors_of(newest, whole.columns)
     rows = [each for each in (compared.rows if compared else ()) if each.moved]
     if any(each.moved and each.moved.differ is not None for each in rows):
         for name, text in CHANCES:
@@ -294,10 +291,12 @@ def _choices(whole: Picture, title: str) -> str:
     names = [each.name for each in whole.columns if each.chart == "choices"]
     if not names or not whole.series:
         return ""
-    often = chosen(whole).most_common(3)
+    counted = chosen(whole)
+    often, less = counted.most_common(3), len(counted) - 3
     first, *rest = [f"{choice} in {count}" for choice, count in often] or ["none"]
     said = f"{_capital(title)}: the {' and '.join(names)} that was chosen most often is {first}"
     then = f", then {', '.join(rest)}" if rest else ""
+    then += f" and {less} more less often" if less > 0 else ""
     return f"{said} of {_many(len(whole.batches), 'batch')}{then}."
 
 
@@ -318,7 +317,7 @@ def _look_first(flags: tuple[str, ...]) -> str:
     return f" Look first at what is flagged: {'; '.join(flags)}." if flags else ""
 
 
-def since_said(compared: Comparison, by: tuple[str, ...], zone: str) -> str:
+def since_said(compared: Comparison, by: tuple[str, ...]) -> str:
     """How a period changed since the one before, in one sentence; of groups, which rose or fell."""
     peers = [
         (each, [row for row in compared.rows if by and _is_peer(row, each, by)])
@@ -328,8 +327,7 @@ def since_said(compared: Comparison, by: tuple[str, ...], zone: str) -> str:
     main = compared.headline
     if not parts and main is not None and main.moved is not None:
         parts = [main.moved.said(compared.called(main), main.unit)]
-    period = period_in_words(compared.period.since, compared.step, zone)
-    return f"{_capital(period)} beside the {compared.step} before: {'. '.join(parts)}."
+    return f"{_capital(compared.title)} beside the {compared.step} before: {'. '.join(parts)}."
 
 
 def _measures(rows: Sequence[PeriodRow], by: tuple[str, ...]) -> list[PeriodRow]:
@@ -352,23 +350,28 @@ def _changed(compared: Comparison | None, unit: str, by: tuple[str, ...]) -> Ite
     main = compared.headline
     rows = [each for each in compared.rows if each.moved is not None]
     measures = _grouped(rows, main, by) if by and main else {}
-    for name, peers in measures.items():
+    for name, peers in list(measures.items())[:SENTENCES]:
         said = f"Of {len(peers)} groups: {_ways(peers, by)}."
         one = f"{said} {by_itself(len(peers))}"
         yield f"{_capital(name)}. {said}" if len(measures) > 1 else one
+    yield from _more(list(measures)[SENTENCES:], "measures, in the table below")
     if len(measures) > 1:
         yield by_itself(sum(map(len, measures.values())))
     grouped = [row for peers in measures.values() for row in peers]
     others = [each for each in rows if each not in grouped and main and _is_like(each, main)]
-    clear = [row for row in _clearest(grouped) if row.moved and row.moved.direction]
-    for row in clear + others[: max(SENTENCES - len(grouped), 2)]:
+    clear = [row for row in _by_clearness(grouped) if row.moved and row.moved.direction]
+    few = max(SENTENCES - len(grouped), 2)
+    for row in clear[:SENTENCES] + others[:few]:
         if row.moved is not None:
             yield f"{row.moved.said(compared.called(row), row.unit)}."
+    yield from _more(clear[SENTENCES:], "that clearly changed, in the table below")
+    yield from _more(others[few:], "in the table below")
     for choice, now, then in compared.chosen[:SENTENCES]:
         yield (
             f"{choice} was chosen in {now} of {_many(compared.batches, compared.each)}, and in"
             f" {then} of {compared.batches_before} in the {compared.step} before."
         )
+    yield from _more(compared.chosen[SENTENCES:], "that were chosen less often")
     if compared.came:
         yield f"Found now, and not in the {compared.step} before: {_listed(compared.came)}."
     if compared.went:
@@ -378,6 +381,13 @@ def _changed(compared: Comparison | None, unit: str, by: tuple[str, ...]) -> Ite
     for group, moved in deciles[:SENTENCES]:
         name = " · ".join(filter(None, (group, "all deciles together")))
         yield f"{moved.said(name, unit)}."
+    yield from _more(deciles[SENTENCES:], "groups whose deciles moved together")
+
+
+def _more(left: Sequence[object], where: str) -> Iterator[str]:
+    """How many a list leaves out, where it does."""
+    if left:
+        yield f"And {len(left)} more {where}."
 
 
 def by_itself(many: int) -> str:
@@ -402,7 +412,7 @@ def _grouped(
         name = _without(each, by)
         if name not in found and _is_like(each, main, by):
             found[name] = [row for row in rows if _is_peer(row, each, by)]
-    return {name: peers for name, peers in list(found.items())[:SENTENCES] if len(peers) > 1}
+    return {name: peers for name, peers in found.items() if len(peers) > 1}
 
 
 def _is_peer(row: PeriodRow, main: PeriodRow, by: tuple[str, ...]) -> bool:
@@ -427,7 +437,7 @@ def _is_like(row: PeriodRow, main: PeriodRow, by: tuple[str, ...] = ()) -> bool:
     return row is main or ((row.adds_up or row.averaged) and many[0] == many[1])
 
 
-def _clearest(rows: Sequence[PeriodRow]) -> list[PeriodRow]:
+def _by_clearness(rows: Sequence[PeriodRow]) -> list[PeriodRow]:
     """The rows that clearly changed, then those farthest from none, in widths of the interval."""
 
     def far(row: PeriodRow) -> tuple[bool, float]:
@@ -435,7 +445,7 @@ def _clearest(rows: Sequence[PeriodRow]) -> list[PeriodRow]:
         is_clear = row.moved is not None and row.moved.direction != 0
         return is_clear, abs(by) / (high - low) if high > low else 0.0
 
-    return sorted(rows, key=far, reverse=True)[:SENTENCES]
+    return sorted(rows, key=far, reverse=True)
 
 
 def _ways(rows: Sequence[PeriodRow], by: tuple[str, ...]) -> str:
@@ -504,6 +514,8 @@ def about_changes(compared: Comparison | None) -> str:
         )
     if compared.left_out:
         said += f" {compared.left_out} more groups are not compared."
+    if compared.rows_left:
+        said += f" {compared.rows_left} more rows are not compared."
     return said
 
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from streamdp.config import Configuration
 from streamdp.database import Database
-from streamdp.reports.releases.series import Series, columns_of, picture
+from streamdp.reports.releases.series import Series, columns_of, labels_of, picture
 from streamdp.store.reading.browse import newest_releases
 from streamdp.types import Release, Row
 
@@ -68,16 +68,13 @@ def odd(releases: Sequence[Release], bounds_of: Callable[[Row], Bounds | None]) 
     found: dict[str, list[str]] = {}
     shown = picture(releases)
     flags = [each.name for each in columns_of(releases[:1]) if each.role == "flag"]
-    newest, name_of = releases[0], {each.labels: each.name for each in shown.series}
-    for row in newest.rows:
-        labels = tuple(None if row.get(each) is None else _text(row[each]) for each in shown.labels)
+    bounds, name_of = {}, {each.labels: each.name for each in shown.series}
+    for row in releases[0].rows:
+        labels = labels_of(row, shown.labels)
+        bounds[labels] = bounds_of(row)
         for flag in flags:
             if row.get(flag):
                 found.setdefault(str(row[flag]), []).append(name_of.get(labels, "value"))
-    bounds = {
-        tuple(None if row.get(each) is None else _text(row[each]) for each in shown.labels):
-        bounds_of(row) for row in newest.rows
-    }  # fmt: skip
     for series in shown.series:
         for reason in _of_series(series, bounds.get(series.labels)):
             found.setdefault(reason, []).append(series.name)
@@ -90,34 +87,21 @@ def _of_series(series: Series, bounds: Bounds | None) -> Iterator[str]:
     past = [each for each in values[:-1] if each is not None]
     if not values or values[-1] is None or len(past) < LEAST_PAST:
         return
-    *ends, (lower, upper) = _ends(series)
+    *ends, (lower, upper) = (
+        raw.interval(at) or (each, each) for at, each in enumerate(values) if each is not None
+    )
     lowest, highest = min(low for low, _ in ends), max(high for _, high in ends)
     span = highest - lowest
     if bounds is not None and values[-1] in bounds and (lower > max(past) or upper < min(past)):
         yield "at a bound, where no value was before"
     elif lower > highest + BEYOND * span or upper < lowest - BEYOND * span:
         yield f"far from all of the last {PAST}"
-    if raw.lower and raw.upper and raw.lower[-1] is not None and raw.upper[-1] is not None:
+    if raw.interval(len(values) - 1) is not None:
         widest = max(high - low for low, high in ends)
         if upper - lower > max(WIDER * widest, span):
             yield f"an interval wider than all of the last {PAST} together"
 
 
-def _ends(series: Series) -> list[Bounds]:
-    """Interval of each value that is one; the value itself where it has none."""
-    raw, found = series.raw, []
-    for at, value in enumerate(raw.values):
-        if value is not None:
-            lower = raw.lower[at] if raw.lower else None
-            upper = raw.upper[at] if raw.upper else None
-            found.append((value if lower is None else lower, value if upper is None else upper))
-    return found
-
-
 def _listed(names: Sequence[str]) -> str:
     few = ", ".join(names[:NAMED])
     return few if len(names) <= NAMED else f"{few} and {len(names) - NAMED} more"
-
-
-def _text(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Literal
 
 from streamdp.config import Configuration
@@ -44,6 +45,18 @@ class Hold:
     reason: str
     since: int | None = None
     until: str = ""
+
+    @property
+    def told(self) -> str:
+        """The cause, since when and until when, in words."""
+        since = "" if self.since is None else f", since {minute(self.since)}"
+        until = f", until {self.until}" if self.until else ""
+        return f"{self.state}: {self.reason}{since}{until}"
+
+
+def minute(seconds: int) -> str:
+    """A time as people read it: to the minute, so that it does not tell how long work took."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def holds(

@@ -162,7 +162,9 @@ class JobView:
     releases: int = _shown("Releases of a job.", "count", counter="releases")
     last_batch: str | None = _shown("Batch of its newest release.", "text")
     last_released_at: int | None = _shown(
-        "When a job last released, 0 before.", "time", gauge="last_release_timestamp_seconds"
+        "When a job last released.",
+        "time",
+        gauge="last_release_timestamp_seconds",
     )
     next_at: int | None = _shown(
         "When a job wakes next.", "time", gauge="next_due_timestamp_seconds"

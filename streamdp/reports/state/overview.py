@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Literal
 
 from streamdp.config import Configuration
 from streamdp.database import Database
 from streamdp.reports.guarantee.budget import Purse, purse_of
-from streamdp.reports.state.holds import Hold
+from streamdp.reports.state.holds import Hold, minute
 from streamdp.reports.state.jobs import (
     DaemonState,
     GateStatus,
@@ -54,10 +53,20 @@ def overview(
     database: Database,
     now: int,
     spent: Callable[[str], Spent | None] = lambda job: None,
+    *,
+    locked: bool | None = None,
 ) -> Overview:
-    """The whole at a glance; `spent` says what a job was charged, where that is known."""
+    """The whole at a glance.
+
+    Args:
+        configuration: Of the jobs.
+        database: The store.
+        now: POSIX time.
+        spent: What a job was charged, where that is known.
+        locked: Whether a process holds the lock of the store; None where nobody looked.
+    """
     pulse, beat = signs_of_life(database, configuration.store.path)
-    state = daemon_state(pulse, now)
+    state = daemon_state(pulse, now, locked=locked)
     purses = {name: purse_of(database, name) for name in configuration.sources}
     jobs = tuple(
         job_view(
@@ -107,13 +116,13 @@ def _of_pulse(pulse: Pulse) -> Iterator[StateAlert]:
         yield StateAlert("warning", "configuration", f"the last reload was refused: {pulse.reload}")
     for each in pulse.asking:
         if each.state == "hung":
-            text = f"{each.state}: a question for {each.job}, since {_minute(each.since)}"
+            text = f"{each.state}: a question for {each.job}, since {minute(each.since)}"
             yield StateAlert("error", f"source {each.source}", text)
 
 
 def _of_job(job: JobView) -> list[StateAlert]:
     name, left = job.job, job.releases_left
-    found = [StateAlert(_level(hold), name, told(hold)) for hold in job.holds]
+    found = [StateAlert(_level(hold), name, hold.told) for hold in job.holds]
     if not found and left is not None and left < SHORT_RUNWAY:
         found.append(StateAlert("warning", name, f"has budget for {left} more"))
     if job.dead_letters:
@@ -128,18 +137,8 @@ def _of_job(job: JobView) -> list[StateAlert]:
     return found
 
 
-def told(hold: Hold) -> str:
-    """Cause that holds a job, since when and until when, in words."""
-    since = "" if hold.since is None else f", since {_minute(hold.since)}"
-    return f"{hold.state}: {hold.reason}{since}" + (f", until {hold.until}" if hold.until else "")
-
-
 def _level(hold: Hold) -> Literal["error", "warning"]:
     return "error" if hold.state in ("exhausted", "failing", "late") else "warning"
-
-
-def _minute(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _of_gates(gates: tuple[GateStatus, ...]) -> list[StateAlert]:

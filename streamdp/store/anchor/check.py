@@ -9,7 +9,7 @@ from pathlib import Path
 
 from streamdp.database import Database
 from streamdp.errors import IntegrityError
-from streamdp.privacy.amounts import total_text
+from streamdp.privacy.amounts import Losses, total_text
 from streamdp.store.anchor.anchor import LOST, Spending, StoreState, newest_target, read
 from streamdp.store.database import snapshot
 from streamdp.store.ledger import chain, ledger
@@ -32,6 +32,13 @@ class Difference:
     anchor: StoreState
     missing: tuple[Spending, ...]
     unknown: tuple[Spending, ...]
+
+    def totals(self) -> dict[str, str]:
+        """What is missing of each source, as one amount in words."""
+        sums: dict[str, list[Losses]] = {}
+        for spent in self.missing:
+            sums.setdefault(spent.scope, []).append(spent.losses)
+        return {scope: total_text(losses) for scope, losses in sums.items()}
 
 
 def state_of(database: Database) -> StoreState:

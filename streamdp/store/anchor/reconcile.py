@@ -40,7 +40,7 @@ from streamdp.store.gates import end_open_runs
 from streamdp.store.ledger import ledger, source_binding
 from streamdp.store.ledger.charges import ASSUMED
 from streamdp.store.ledger.ledger import Terms
-from streamdp.store.schema.migrations import migrate
+from streamdp.store.migrations import migrate
 from streamdp.store.verified_open import assume_joined, assume_spent, verify
 from streamdp.types import Batch, Json
 

@@ -15,7 +15,7 @@ from streamdp.store.archive import add_batch
 from streamdp.store.database import OwnedConnection, transaction
 from streamdp.store.gates import close_run, join_run, open_run, open_run_of
 from streamdp.store.ledger.ledger import caps_of, declaration_of, reserve, set_caps
-from streamdp.store.schema.migrations import migrate
+from streamdp.store.migrations import migrate
 from streamdp.types import Batch, Charge
 
 
