@@ -22,7 +22,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 from starlette.testclient import TestClient
 
 from streamdp.cli import cli
-from streamdp.cli.look.web import kind_of
+from streamdp.cli.web import kind_of
 from streamdp.config import load
 from streamdp.config.model import Web
 from streamdp.daemon.runtime import SystemClock, runtime

@@ -189,7 +189,7 @@ def test_learning_never_sees_a_statistic() -> None:
         assert "grains" not in {name.split(".")[-1] for name in imports(path)}, path
 
 
-SIMULATES = {"streamdp/cli/prepare/simulate.py", "streamdp/planning/comparison.py"}
+SIMULATES = {"streamdp/cli/simulate.py", "streamdp/planning/comparison.py"}
 """The only modules outside of the room that may evaluate against a truth."""
 
 
@@ -211,7 +211,7 @@ def test_the_daemon_loads_no_simulation() -> None:
         "engine.runner",
         "wiring",
         "store.sqlite",
-        "cli.work.run",
+        "cli.run",
     )
     code = f"import sys, {', '.join(f'streamdp.{name}' for name in rooms)}\n"
     code += "from streamdp.kinds.registry import all_kinds; list(all_kinds())\n"

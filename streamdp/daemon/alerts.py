@@ -11,8 +11,8 @@ from streamdp.daemon.copies import place_of
 from streamdp.database import Database
 from streamdp.errors import ConfigurationError, StreamdpError
 from streamdp.privacy.amounts import NANO, epsilon_text
+from streamdp.reports.holds import clock_errors
 from streamdp.reports.releases.suspicion import suspicions
-from streamdp.reports.state.holds import clock_errors
 from streamdp.sections.schedules import next_times
 from streamdp.sources.section import Batches
 from streamdp.sources.windows import Windows

@@ -1,1 +1,1 @@
-"""Reports for people: status, budget and statement, read from store and configuration."""
+"""Reports for people: state, budget and statement, read from store and configuration."""

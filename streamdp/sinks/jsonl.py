@@ -1,10 +1,11 @@
-"""A JSON-lines file: one line a release, whole or not there."""
+"""JSON lines: appended to a file, in which each release has one line, or to standard output."""
 
 from __future__ import annotations
 
 import fcntl
 import json
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -133,3 +134,37 @@ class JsonLinesSink:
             hint="give the sink a file of its own",
             sink=self.name,
         )
+
+
+class StandardOutputSinkSection(SinkSection):
+    """Standard output, one JSON object a line."""
+
+    kind: Literal["stdout"] = Field(
+        description="`stdout`: standard output, one JSON object a line."
+    )
+
+    def sink(self, name: str, context: SinkContext) -> StandardOutputSink:
+        """The sink."""
+        return StandardOutputSink(name)
+
+
+class StandardOutputSink:
+    """Prints a line a delivery; its reader must drop lines with a release id it has seen."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def deliver(self, release: Release) -> None:
+        """Print one line.
+
+        Raises:
+            SinkError: Nobody reads any more.
+        """
+        try:
+            print(json.dumps(record(release)), file=sys.stdout, flush=True)
+        except (OSError, ValueError):
+            raise SinkError(
+                f"sink {self.name} cannot write: standard output is closed or full",
+                hint="let something read it, or take the sink out",
+                sink=self.name,
+            ) from None

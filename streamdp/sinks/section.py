@@ -98,7 +98,7 @@ SINKS: Registry[type[SinkSection]] = Registry(
         "postgres": "streamdp.sinks.postgres:PostgresSinkSection",
         "webhook": "streamdp.sinks.webhook:WebhookSinkSection",
         "command": "streamdp.sinks.command:CommandSinkSection",
-        "stdout": "streamdp.sinks.stdout:StandardOutputSinkSection",
+        "stdout": "streamdp.sinks.jsonl:StandardOutputSinkSection",
     },
     subclass_of(SinkSection),
 )

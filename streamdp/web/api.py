@@ -9,13 +9,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from streamdp.privacy.amounts import ATTO, NANO, number_text
-from streamdp.reports.guarantee.budget import Budget, budgets, ends_of, jobs_of, then_of
+from streamdp.reports.budget import Budget, budgets, ends_of, jobs_of, then_of
 from streamdp.reports.releases.series import columns_of
-from streamdp.reports.state.jobs import SHOWN, Form, GateStatus, JobView
-from streamdp.reports.state.overview import overview
+from streamdp.reports.state import SHOWN, Form, GateStatus, JobView, overview
 from streamdp.sinks.columns import record
-from streamdp.store.ledger.cap_usage import Room
 from streamdp.store.ledger.chain import PURPOSES
+from streamdp.store.ledger.charges import Room
 from streamdp.store.ledger.privacy_guarantee import claim_of
 from streamdp.store.reading.browse import find_by_id, ledger_page, newest_releases
 from streamdp.types import Json

@@ -24,7 +24,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from streamdp.config import Configuration
 from streamdp.config.model import Web
 from streamdp.errors import IntegrityError, StreamdpError
-from streamdp.reports.state.jobs import is_alive, why_not_ready
+from streamdp.reports.state import is_alive, why_not_ready
 from streamdp.sections.secrets import reveal
 from streamdp.web import api, pages
 from streamdp.web.downloads import download

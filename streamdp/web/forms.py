@@ -15,7 +15,7 @@ from starlette.datastructures import QueryParams
 
 from streamdp.privacy.amounts import delta_text, epsilon_text, number_text
 from streamdp.privacy.filters import Item, Measure
-from streamdp.reports.guarantee.budget import in_words
+from streamdp.reports.budget import in_words
 from streamdp.reports.releases.headline import is_unusual, rounded
 from streamdp.reports.releases.series import Series
 from streamdp.text import printable

@@ -21,9 +21,8 @@ from starlette.responses import Response
 
 from streamdp.privacy.amounts import ATTO, NANO
 from streamdp.privacy.filters import Measure
-from streamdp.reports.state.holds import Condition
-from streamdp.reports.state.jobs import SHOWN, DaemonState, JobView
-from streamdp.reports.state.overview import Overview, overview
+from streamdp.reports.holds import Condition
+from streamdp.reports.state import SHOWN, DaemonState, JobView, Overview, overview
 from streamdp.store.archive import restarts
 from streamdp.store.reading.reports import oldest_owed, owed_rows
 from streamdp.version import __version__

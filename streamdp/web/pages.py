@@ -12,11 +12,9 @@ from starlette.responses import Response
 
 from streamdp.errors import StreamdpError
 from streamdp.log.events import EVENTS
+from streamdp.reports.budget import Budget, Lasts, budgets, budgets_if, questions, what_if
 from streamdp.reports.charts.frame import SIZES
 from streamdp.reports.charts.lines import spark, steps
-from streamdp.reports.guarantee.budget import Budget, Lasts, budgets, budgets_if, questions, what_if
-from streamdp.reports.guarantee.statement import common_delta, statement
-from streamdp.reports.guarantee.verification import verification
 from streamdp.reports.releases.changes import Comparison, PeriodRow, is_never_negative, since_before
 from streamdp.reports.releases.headline import Headline, headline, headline_series
 from streamdp.reports.releases.learned import learned
@@ -32,8 +30,16 @@ from streamdp.reports.releases.summary import (
     may_be_shown,
     since_said,
 )
-from streamdp.reports.state.jobs import JobView, daemon_state, holders, job_view, signs_of_life
-from streamdp.reports.state.overview import overview
+from streamdp.reports.state import (
+    JobView,
+    daemon_state,
+    holders,
+    job_view,
+    overview,
+    signs_of_life,
+)
+from streamdp.reports.statement import common_delta, statement
+from streamdp.reports.verification import verification
 from streamdp.store.ledger.chain import PURPOSES
 from streamdp.store.ledger.privacy_guarantee import claim_of
 from streamdp.store.reading.browse import (
@@ -155,7 +161,9 @@ def show_job(request: Request, view: View) -> Response:
         daemon=daemon,
         said=said,
         moved=moved,
-        sure=list(how_sure(recent, last[-1], said, moved and moved.compared)) if last else [],
+        sure=list(how_sure(recent, last[-1], said, moved.compared if moved else None))
+        if last
+        else [],
         errors=errors_of(last[-1], recent.columns) if last else [],
         showing=list(may_be_shown(*_of(view), job, last[-1:], "")) if last else [],
         drawing=drawing,

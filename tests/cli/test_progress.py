@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streamdp.cli.work.run import _lines
+from streamdp.cli.run import _lines
 
 
 def test_a_line_every_few_seconds(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from streamdp.cli import cli
-from streamdp.cli.prepare.simulate import NOTE
+from streamdp.cli.simulate import NOTE
 from streamdp.config import load
 from streamdp.errors import ConfigurationError, SourceError
 from streamdp.kinds import registry

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamdp.cli.look.releases import _across
 from streamdp.cli.output import Amount, print_rows
+from streamdp.cli.releases import _across
 from streamdp.reports.releases.told import told_rows
 from streamdp.text import Figure
 from streamdp.types import Column, Json, Row

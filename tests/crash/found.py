@@ -18,7 +18,7 @@ from typing import Any, Self
 from unittest.mock import patch
 
 from streamdp.engine.attempts import Outcomes
-from streamdp.reports.guarantee.statement import statement
+from streamdp.reports.statement import statement
 from streamdp.store.database import connect_to_read
 from streamdp.store.release_rows import ROWS_OF_RELEASE
 from streamdp.store.sqlite import SqliteStore

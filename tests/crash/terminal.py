@@ -10,8 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from streamdp import files
-from streamdp.cli import main
-from streamdp.cli.work import run
+from streamdp.cli import main, run
 from streamdp.daemon.runtime import SystemClock
 from streamdp.engine.release import RELEASE_ID_BITS
 from streamdp.privacy.draws import OperatingSystemEntropy

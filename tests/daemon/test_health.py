@@ -22,7 +22,7 @@ from streamdp.daemon.daemon import Daemon, late_jobs, notify, told_as_failing
 from streamdp.daemon.rounds import asking_of
 from streamdp.daemon.runtime import Runtime
 from streamdp.errors import SinkError, SourceLockedError, StoreError
-from streamdp.reports.state.jobs import daemon_state, job_view, signs_of_life
+from streamdp.reports.state import daemon_state, job_view, signs_of_life
 from streamdp.store.database import connect_to_read
 from streamdp.store.problems import BatchProblem
 from streamdp.store.pulse import SIZE, Asking, Pulse, PulseFile, path_of, read_pulse

@@ -11,8 +11,7 @@ import pytest
 
 from streamdp.errors import SinkError
 from streamdp.sinks.files import FilesSink
-from streamdp.sinks.jsonl import JsonLinesSink
-from streamdp.sinks.stdout import StandardOutputSink
+from streamdp.sinks.jsonl import JsonLinesSink, StandardOutputSink
 from streamdp.sinks.table import TableSink
 from streamdp.sinks.warehouse import DuckDBTableSink
 from streamdp.store.database import connect, one_writer

@@ -8,8 +8,8 @@ import pytest
 from streamdp.config import load
 from streamdp.errors import IntegrityError
 from streamdp.privacy.filters import Caps, Limit
-from streamdp.reports.guarantee import verification
-from streamdp.reports.state.holds import holds
+from streamdp.reports import verification
+from streamdp.reports.holds import holds
 from streamdp.store.anchor.anchor import default_anchor, newest_target
 from streamdp.store.anchor.check import state_of
 from streamdp.store.ledger import chain

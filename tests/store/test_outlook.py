@@ -9,7 +9,7 @@ import pytest
 
 from streamdp.errors import BudgetExhaustedError
 from streamdp.privacy.filters import Caps, Item, Limit
-from streamdp.reports.guarantee.budget import (
+from streamdp.reports.budget import (
     BatchClock,
     Lasts,
     at_pace,
@@ -18,7 +18,7 @@ from streamdp.reports.guarantee.budget import (
     lasts,
     sum_of,
 )
-from streamdp.store.ledger.cap_usage import rooms
+from streamdp.store.ledger.charges import rooms
 from streamdp.types import Batch
 from tests.store.kept import LedgerStore, terms
 from tests.store.test_runs import DAY, charge, day, opened

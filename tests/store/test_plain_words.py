@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from streamdp.privacy.filters import Caps, Limit
-from streamdp.reports.guarantee.plain import (
+from streamdp.reports.plain import (
     NOT_PROMISED,
     SAYS_LITTLE,
     guessed_right,
@@ -19,8 +19,7 @@ from streamdp.reports.guarantee.plain import (
     stretches,
 )
 from streamdp.store.ledger import ledger
-from streamdp.store.ledger.cap_usage import most_within
-from streamdp.store.ledger.charges import ASSUMED
+from streamdp.store.ledger.charges import ASSUMED, most_within
 from streamdp.types import Reservation
 from tests.store.kept import batch_spent
 from tests.store.test_runs import DAY, charge, day, opened

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from streamdp.errors import IntegrityError
-from streamdp.reports.guarantee.verification import examined
+from streamdp.reports.verification import examined
 from streamdp.store.anchor.anchor import default_anchor
 from streamdp.store.backup import backup, put_back
 from streamdp.store.database import connect_to_read

@@ -9,7 +9,7 @@ from pathlib import Path
 from starlette.testclient import TestClient
 
 import streamdp
-from streamdp.cli.look.web import kind_of
+from streamdp.cli.web import kind_of
 from streamdp.config import load
 from streamdp.config.model import Web
 from streamdp.errors import StreamdpError

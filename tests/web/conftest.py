@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from streamdp.cli.look.web import kind_of
+from streamdp.cli.web import kind_of
 from streamdp.config import load
 from streamdp.config.model import Web
 from streamdp.web.app import application

@@ -19,7 +19,7 @@ import pytest
 from pydantic import SecretStr
 from starlette.testclient import TestClient
 
-from streamdp.cli.look.web import kind_of
+from streamdp.cli.web import kind_of
 from streamdp.config import load
 from streamdp.config.model import Web
 from streamdp.errors import StreamdpError

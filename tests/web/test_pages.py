@@ -18,11 +18,11 @@ import duckdb
 import pytest
 from starlette.testclient import TestClient
 
-from streamdp.cli.look.web import kind_of
+from streamdp.cli.web import kind_of
 from streamdp.config import load
 from streamdp.config.model import Web
-from streamdp.reports.guarantee.budget import budgets, in_words
-from streamdp.reports.guarantee.plain import NOT_PROMISED, in_plain_words
+from streamdp.reports.budget import budgets, in_words
+from streamdp.reports.plain import NOT_PROMISED, in_plain_words
 from streamdp.reports.releases.changes import PeriodRow
 from streamdp.store.archive import select_releases
 from streamdp.store.database import PRIVATE, connect

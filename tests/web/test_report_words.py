@@ -22,19 +22,18 @@ from streamdp.answers.regression import History, Scales
 from streamdp.cli import cli
 from streamdp.config import Configuration, load
 from streamdp.log.setup import close
-from streamdp.reports.guarantee.plain import guessed_right
+from streamdp.reports.plain import guessed_right
 from streamdp.reports.releases import changes
 from streamdp.reports.releases.changes import (
     Comparison,
     Interval,
-    Labels,
     Moved,
     PeriodRow,
     averages,
 )
 from streamdp.reports.releases.digest import Digest, digest
 from streamdp.reports.releases.sentences import amounts, change_said, range_said
-from streamdp.reports.releases.series import picture
+from streamdp.reports.releases.series import Labels, picture
 from streamdp.reports.releases.summary import CHANCES, GLOSSARY, Point, about_changes, summary
 from streamdp.store.database import connect_to_read
 from streamdp.types import Column, Json, Release

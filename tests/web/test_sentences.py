@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamdp.answers.periods import Period
+from streamdp.reports.holds import Hold
 from streamdp.reports.releases.changes import Comparison, Moved, PeriodRow
 from streamdp.reports.releases.headline import GROUPS, headline
 from streamdp.reports.releases.sentences import amounts, chances, change_said, in_100
 from streamdp.reports.releases.series import picture
 from streamdp.reports.releases.summary import SENTENCES, _changed
-from streamdp.reports.state.holds import Hold
-from streamdp.types import Column, Release
+from streamdp.types import Column, Release, Row
 from streamdp.web.report import _chance
 
 NUMBERS = st.floats(-1e6, 1e6).map(lambda number: round(number, 3))
@@ -122,7 +122,7 @@ def test_a_table_says_which_way_is_not_clear_where_records_surely_changed() -> N
 def test_a_headline_says_its_value_of_other_groups(others: int) -> None:
     """The first few by name, and how many more; nothing of a job without groups."""
     names = [f"g{at:02}" for at in range(others + 1)]
-    rows = [
+    rows: list[Row] = [
         {"group": name, "quantile": quantile, "value": 10.0 * at + quantile}
         for at, name in enumerate(names)
         for quantile in (0.1, 0.5)

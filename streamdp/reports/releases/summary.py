@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from streamdp.config import Configuration
 from streamdp.database import Database
 from streamdp.privacy.amounts import delta_text, epsilon_text, total_text
-from streamdp.reports.guarantee.budget import budgets
-from streamdp.reports.guarantee.budget import in_words as lasting
-from streamdp.reports.guarantee.plain import NOT_PROMISED, guessed_right, one_and_all, row_of
-from streamdp.reports.guarantee.statement import life_of
+from streamdp.reports.budget import budgets
+from streamdp.reports.budget import in_words as lasting
+from streamdp.reports.plain import NOT_PROMISED, guessed_right, one_and_all, row_of
 from streamdp.reports.releases.changes import FEWEST, Comparison, PeriodRow, chosen, several
 from streamdp.reports.releases.headline import Headline, headline, level_of, rounded
 from streamdp.reports.releases.sentences import (
@@ -23,6 +22,7 @@ from streamdp.reports.releases.sentences import (
     sure_said,
 )
 from streamdp.reports.releases.series import Picture, columns_of, row_name, text_of
+from streamdp.reports.statement import life_of
 from streamdp.store.ledger.ledger import declaration_of
 from streamdp.types import Column, Release
 

@@ -69,7 +69,7 @@ def verify(config_path: Path, as_json: bool) -> None:
 
     Reads alone, beside a running daemon. Exits with 6 if something was altered.
     """
-    from streamdp.reports.guarantee.verification import examined
+    from streamdp.reports.verification import examined
     from streamdp.store.migrations import open_current
 
     path, anchor = load_configuration(config_path).store.paths()

@@ -179,7 +179,7 @@ def _print_budget(
 
 def _lasts(configuration: Configuration, copy: Database, scope: str, until: int) -> dict[str, Json]:
     """How many more batches the lifetime cap has room for afterwards, and until when."""
-    from streamdp.reports.guarantee.budget import LAST_MOMENT, prices_of_batch, purse_of, sum_of
+    from streamdp.reports.budget import LAST_MOMENT, prices_of_batch, purse_of, sum_of
     from streamdp.reports.releases.sentences import day_of
     from streamdp.sources.windows import Windows
 

@@ -9,11 +9,11 @@ from streamdp.database import Database
 from streamdp.privacy.accountants import epsilon_of_rho, loss_of_steps
 from streamdp.privacy.amounts import ATTO, atto_up, delta_text, epsilon_text, nano_up, number_text
 from streamdp.privacy.filters import Caps, Item, Limit
-from streamdp.reports.guarantee.plain import for_ever, in_plain_words, row_of, stretches
+from streamdp.reports.plain import for_ever, in_plain_words, row_of, stretches
 from streamdp.reports.releases.told import measurements_in_words
 from streamdp.store.archive import versions
-from streamdp.store.ledger.cap_usage import Room, rooms
 from streamdp.store.ledger.chain import spent_of
+from streamdp.store.ledger.charges import Room, rooms
 from streamdp.store.ledger.ledger import caps_of, declaration_of
 from streamdp.store.ledger.privacy_guarantee import (
     Loss,

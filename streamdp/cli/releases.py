@@ -164,7 +164,7 @@ def show(job: str, batch: str, config_path: Path, as_json: bool) -> None:
 
     If a gate rejected BATCH, it is the release that still stands for it.
     """
-    from streamdp.cli.look.web import columns_of as section_columns
+    from streamdp.cli.web import columns_of as section_columns
     from streamdp.reports.releases.series import columns_of
     from streamdp.reports.releases.told import fields_of, measurements_in_words
     from streamdp.sinks.columns import record

@@ -16,7 +16,7 @@ from streamdp.cli.options import (
     require_job,
     store_beside,
 )
-from streamdp.cli.work.run import finish, one_round
+from streamdp.cli.run import finish, one_round
 from streamdp.errors import ConfigurationError, StreamdpError
 from streamdp.privacy.amounts import epsilon_text, nano_up
 from streamdp.privacy.price import price_text

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from streamdp.config import Configuration
     from streamdp.database import Database
     from streamdp.errors import StreamdpError
-    from streamdp.reports.state.jobs import DaemonState, GateStatus, JobView
+    from streamdp.reports.state import DaemonState, GateStatus, JobView
     from streamdp.store.problems import BatchProblem
     from streamdp.store.pulse import Pulse
     from streamdp.store.reading.reports import Heart
@@ -93,7 +93,7 @@ def status(config_path: Path, watch: bool, probe: str | None, as_json: bool) -> 
 
 def _why_unfit(store: Path, probe: str) -> str:
     """Why a probe fails; nothing if it does not."""
-    from streamdp.reports.state.jobs import is_alive, why_not_ready
+    from streamdp.reports.state import is_alive, why_not_ready
     from streamdp.store.migrations import open_to_read
 
     now = int(time.time())
@@ -105,9 +105,9 @@ def _why_unfit(store: Path, probe: str) -> str:
 def _show(configuration: Configuration, *, as_json: bool) -> int:
     """Print all that is known now; returns the exit code that fits."""
     from streamdp.daemon.lock import is_locked
-    from streamdp.reports.guarantee.verification import refusal
-    from streamdp.reports.state.holds import clock_errors, wrong_now
-    from streamdp.reports.state.overview import of_daemon, overview
+    from streamdp.reports.holds import clock_errors, wrong_now
+    from streamdp.reports.state import of_daemon, overview
+    from streamdp.reports.verification import refusal
     from streamdp.store.migrations import is_upgrade_pending, open_to_read
 
     path, now = configuration.store.path, int(time.time())
@@ -228,7 +228,7 @@ def _told(rows: list[dict[str, Json]]) -> list[dict[str, Json]]:
 
 def _whole(configuration: Configuration, view: JobView) -> dict[str, Json]:
     """A job as one object, with all that holds it."""
-    from streamdp.reports.state.jobs import holders
+    from streamdp.reports.state import holders
 
     return {
         "type": "job",
@@ -246,7 +246,7 @@ def _whole(configuration: Configuration, view: JobView) -> dict[str, Json]:
 
 def _recent(configuration: Configuration, database: Database, job: str) -> str:
     """Sparkline of the middle series of a job's last releases."""
-    from streamdp.cli.look.web import columns_of
+    from streamdp.cli.web import columns_of
     from streamdp.reports.releases.series import picture
     from streamdp.store.reading.browse import newest_releases
 
@@ -266,7 +266,7 @@ def _problem_row(problem: BatchProblem) -> dict[str, Json]:
 
 
 def _gate_row(status: GateStatus) -> dict[str, Json]:
-    from streamdp.reports.state.jobs import holders
+    from streamdp.reports.state import holders
 
     report = status.report
     return {

@@ -230,7 +230,7 @@ def _skipped(configuration: Configuration) -> Iterator[Check]:
 
 def _clock(configuration: Configuration) -> str:
     """The clock as `run` sees it: against the last time the store knew."""
-    from streamdp.reports.state.holds import clock_errors
+    from streamdp.reports.holds import clock_errors
     from streamdp.store.clock_guard import require_followed
     from streamdp.store.database import connect_to_read
     from streamdp.store.migrations import is_current
@@ -275,7 +275,7 @@ def _store(configuration: Configuration) -> str:
 
 def _problems(configuration: Configuration) -> list[BatchProblem]:
     """Problems that are known; whether a release can read its source is looked at anew."""
-    from streamdp.reports.state.holds import wrong_now
+    from streamdp.reports.holds import wrong_now
     from streamdp.store.database import connect_to_read
 
     path = configuration.store.path

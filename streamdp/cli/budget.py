@@ -31,8 +31,8 @@ from streamdp.types import Json
 
 if TYPE_CHECKING:
     from streamdp.database import Database
-    from streamdp.reports.guarantee.budget import Budget, Lasts
-    from streamdp.store.ledger.cap_usage import Room
+    from streamdp.reports.budget import Budget, Lasts
+    from streamdp.store.ledger.charges import Room
     from streamdp.types import Json
 
 
@@ -67,7 +67,7 @@ def budget(
     they price otherwise; the exit code is then 1, unless each has only less of rho by now, as a
     sharper proof makes it. The ledger stays as it is.
     """
-    from streamdp.reports.guarantee.budget import budgets, budgets_if, jobs_of, what_if
+    from streamdp.reports.budget import budgets, budgets_if, jobs_of, what_if
     from streamdp.store.anchor.check import require_same_end
     from streamdp.store.migrations import open_to_read
     from streamdp.store.reading.browse import ledger_page
@@ -159,7 +159,7 @@ def _amount(nano: int | None) -> Amount:
 
 
 def _row(budget: Budget) -> dict[str, Json]:
-    from streamdp.reports.guarantee.budget import ends_of
+    from streamdp.reports.budget import ends_of
 
     report = budget.report
     return {
@@ -186,7 +186,7 @@ def _line(budget: Budget) -> dict[str, Json]:
 
 def _whole(budget: Budget, then: Lasts | None) -> dict[str, Json]:
     """A budget as one object."""
-    from streamdp.reports.guarantee.budget import jobs_of, then_of
+    from streamdp.reports.budget import jobs_of, then_of
 
     asked = {} if then is None else {"if": then_of(budget, then, Amount.of, _day)}
     return {**_row(budget), "jobs": jobs_of(budget, Amount.of), **asked}
@@ -194,7 +194,7 @@ def _whole(budget: Budget, then: Lasts | None) -> dict[str, Json]:
 
 def _said(budget: Budget, then: Lasts | None) -> str:
     """Say how long a budget lasts, and how long it would."""
-    from streamdp.reports.guarantee.budget import in_words
+    from streamdp.reports.budget import in_words
 
     report, now = budget.report, budget.now
     cost = 0 if now.price is None else now.price.amount(report.measure)
@@ -343,7 +343,7 @@ def statement(job: str | None, delta: str | None, config_path: Path, as_json: bo
     are reports: the caps in force are what the ledger keeps. A ledger that is not the newest, by
     its anchor, states nothing.
     """
-    from streamdp.reports.guarantee import statement as reports
+    from streamdp.reports import statement as reports
     from streamdp.store.anchor.check import require_same_end
     from streamdp.store.migrations import open_to_read
 

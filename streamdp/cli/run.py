@@ -46,7 +46,7 @@ def one_round(
     """
     from streamdp.daemon.runtime import SystemClock, runtime
     from streamdp.privacy.draws import OperatingSystemEntropy
-    from streamdp.reports.state.holds import clock_errors
+    from streamdp.reports.holds import clock_errors
 
     log = configuration.log.start(console=False)
     stopped: list[int] = []
@@ -254,7 +254,7 @@ def run(
         raise click.UsageError("--require-release goes with --once: the daemon goes on")
     if source is not None:
         raise click.UsageError("--source goes with --once: the daemon does all jobs")
-    from streamdp.cli.look.web import beside
+    from streamdp.cli.web import beside
     from streamdp.daemon.daemon import Daemon
     from streamdp.daemon.runtime import SystemClock
     from streamdp.privacy.draws import OperatingSystemEntropy
@@ -276,7 +276,7 @@ def _jobs(configuration: Configuration, source: str | None) -> list[str]:
 
 def _accept_clock(configuration: Configuration) -> None:
     """Write into the ledger that someone has looked at the clock."""
-    from streamdp.cli.ledger.budget import who
+    from streamdp.cli.budget import who
 
     now = int(time.time())
     with own_store(configuration, now) as store:

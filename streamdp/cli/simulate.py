@@ -22,7 +22,7 @@ from streamdp.cli.options import (
     require_job,
 )
 from streamdp.cli.output import print_rows
-from streamdp.cli.work.run import SAY_EVERY
+from streamdp.cli.run import SAY_EVERY
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration

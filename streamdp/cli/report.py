@@ -58,7 +58,7 @@ def report(job: str, config_path: Path, period: Period, at: int | None, output: 
     the extra `web`; a PDF needs the extra `pdf` too. The section `reports` of the configuration
     writes one each period.
     """
-    from streamdp.cli.look.web import require_extra
+    from streamdp.cli.web import require_extra
 
     form = _FORMS.get(output.suffix)
     if form is None:
@@ -95,7 +95,7 @@ def plot(job: str, config_path: Path, period: Period, at: int | None, output: Pa
 
 
 def _digest(job: str, path: Path, period: Period, at: int | None) -> Digest:
-    from streamdp.cli.look.web import columns_of
+    from streamdp.cli.web import columns_of
     from streamdp.reports.releases.digest import digest
     from streamdp.store.migrations import open_to_read
 

@@ -1,1 +1,0 @@
-"""Commands for budget and evidence: caps, statements, verification, backup and restore."""

@@ -1,1 +1,0 @@
-"""Commands that show what was published and the state of the daemon."""

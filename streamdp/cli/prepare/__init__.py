@@ -1,1 +1,0 @@
-"""Commands before the first release: write, check, foretell and simulate a configuration."""

@@ -1,1 +1,0 @@
-"""Commands that release: on schedule, once, or for a stretch of time."""
