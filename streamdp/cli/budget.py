@@ -32,7 +32,7 @@ from streamdp.types import Json
 if TYPE_CHECKING:
     from streamdp.database import Database
     from streamdp.reports.budget import Budget, Lasts
-    from streamdp.store.ledger.charges import Room
+    from streamdp.store.ledger.ledger import Room
     from streamdp.types import Json
 
 

@@ -23,7 +23,7 @@ from streamdp.reports.charts.panels import chart
 from streamdp.reports.releases.series import MANY, picture
 from streamdp.sinks.columns import Kind
 from streamdp.store.database import restrict, snapshot, translate
-from streamdp.store.ledger.charges import rooms
+from streamdp.store.ledger.ledger import rooms
 from streamdp.store.migrations import open_to_read
 from streamdp.store.reading.browse import newest_releases
 from streamdp.store.reading.reports import job_report, scope_reports, spending_jobs

@@ -14,8 +14,8 @@ from streamdp.privacy.events import pure, rho_of
 from streamdp.privacy.filters import Item, Limit, Measure
 from streamdp.reports.releases.sentences import day_of
 from streamdp.store.ledger.chain import spent_of
-from streamdp.store.ledger.charges import Room, borne_by, last_places, rooms
-from streamdp.store.ledger.ledger import caps_of, declaration_of
+from streamdp.store.ledger.charges import borne_by, last_places
+from streamdp.store.ledger.ledger import Room, caps_of, declaration_of, rooms
 from streamdp.store.reading.places import moment_of_key
 from streamdp.store.reading.reports import ScopeReport, Taken, last_rho, scope_reports, taken_by
 from streamdp.types import Json

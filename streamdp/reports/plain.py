@@ -11,7 +11,7 @@ from streamdp.database import Database
 from streamdp.privacy.accountants import epsilon_of_rho
 from streamdp.privacy.amounts import ATTO, NANO, UNBOUNDED, delta_text, epsilon_text
 from streamdp.privacy.filters import Caps, Limit
-from streamdp.store.ledger.charges import most_within
+from streamdp.store.ledger.ledger import most_within
 from streamdp.types import Json
 
 WEEK = 7 * 86_400

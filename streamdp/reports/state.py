@@ -15,8 +15,7 @@ from streamdp.reports.holds import Condition, Hold, holds, minute
 from streamdp.reports.releases.suspicion import suspicions
 from streamdp.sections.schedules import next_times
 from streamdp.store.gates import open_run_of
-from streamdp.store.ledger.charges import held_by
-from streamdp.store.ledger.ledger import passed_over
+from streamdp.store.ledger.ledger import held_by, passed_over
 from streamdp.store.pulse import Pulse, read_pulse
 from streamdp.store.reading.reports import (
     GateReport,

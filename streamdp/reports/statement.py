@@ -13,8 +13,7 @@ from streamdp.reports.plain import for_ever, in_plain_words, row_of, stretches
 from streamdp.reports.releases.told import measurements_in_words
 from streamdp.store.archive import versions
 from streamdp.store.ledger.chain import spent_of
-from streamdp.store.ledger.charges import Room, rooms
-from streamdp.store.ledger.ledger import caps_of, declaration_of
+from streamdp.store.ledger.ledger import Room, caps_of, declaration_of, rooms
 from streamdp.store.ledger.privacy_guarantee import (
     Loss,
     definition,

@@ -14,7 +14,7 @@ from streamdp.reports.releases.series import columns_of
 from streamdp.reports.state import SHOWN, Form, GateStatus, JobView, overview
 from streamdp.sinks.columns import record
 from streamdp.store.ledger.chain import PURPOSES
-from streamdp.store.ledger.charges import Room
+from streamdp.store.ledger.ledger import Room
 from streamdp.store.ledger.privacy_guarantee import claim_of
 from streamdp.store.reading.browse import find_by_id, ledger_page, newest_releases
 from streamdp.types import Json

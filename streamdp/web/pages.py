@@ -150,7 +150,7 @@ def show_job(request: Request, view: View) -> Response:
         past = _past(view, job, drawing.whole.ids[-1], last)
         newest = tables.newest(drawing.whole, order, past)
     recent, moved = _recent(view, job, last), _moved(view, job, last)
-    said = _said(view, job, recent)
+    said, changes = _said(view, job, recent), moved.compared if moved else None
     return page(
         request,
         view,
@@ -161,9 +161,7 @@ def show_job(request: Request, view: View) -> Response:
         daemon=daemon,
         said=said,
         moved=moved,
-        sure=list(how_sure(recent, last[-1], said, moved.compared if moved else None))
-        if last
-        else [],
+        sure=list(how_sure(recent, last[-1], said, changes)) if last else [],
         errors=errors_of(last[-1], recent.columns) if last else [],
         showing=list(may_be_shown(*_of(view), job, last[-1:], "")) if last else [],
         drawing=drawing,

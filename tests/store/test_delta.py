@@ -18,7 +18,8 @@ from streamdp.store.anchor.check import require_agreement
 from streamdp.store.anchor.reconcile import Bound, adopt, reconcile
 from streamdp.store.database import connect_to_read
 from streamdp.store.ledger import chain, ledger
-from streamdp.store.ledger.charges import CHARGES, held_by, rooms
+from streamdp.store.ledger.charges import CHARGES
+from streamdp.store.ledger.ledger import held_by, rooms
 from streamdp.store.ledger.privacy_guarantee import loss_of, recompute
 from streamdp.store.verified_open import verify
 from streamdp.types import Batch, Charge

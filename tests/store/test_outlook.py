@@ -18,7 +18,7 @@ from streamdp.reports.budget import (
     lasts,
     sum_of,
 )
-from streamdp.store.ledger.charges import rooms
+from streamdp.store.ledger.ledger import rooms
 from streamdp.types import Batch
 from tests.store.kept import LedgerStore, terms
 from tests.store.test_runs import DAY, charge, day, opened

@@ -19,7 +19,8 @@ from streamdp.reports.plain import (
     stretches,
 )
 from streamdp.store.ledger import ledger
-from streamdp.store.ledger.charges import ASSUMED, most_within
+from streamdp.store.ledger.charges import ASSUMED
+from streamdp.store.ledger.ledger import most_within
 from streamdp.types import Reservation
 from tests.store.kept import batch_spent
 from tests.store.test_runs import DAY, charge, day, opened

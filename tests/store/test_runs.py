@@ -7,7 +7,8 @@ import pytest
 from streamdp.errors import BudgetExhaustedError, IntegrityError
 from streamdp.privacy.filters import Caps, Item, Limit
 from streamdp.store.ledger import chain, ledger
-from streamdp.store.ledger.charges import ASSUMED, rooms
+from streamdp.store.ledger.charges import ASSUMED
+from streamdp.store.ledger.ledger import rooms
 from streamdp.types import Batch, Belongs, Charge, Reservation
 from tests.store.kept import LedgerStore, batch_spent, terms
 

@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 from streamdp.errors import BudgetExhaustedError
 from streamdp.privacy.filters import Caps, Item, Limit
 from streamdp.store.ledger import chain, ledger
-from streamdp.store.ledger.charges import rooms
+from streamdp.store.ledger.ledger import rooms
 from streamdp.store.reading.reports import scope_reports
 from streamdp.types import Batch, Charge, Reservation, Run
 from tests.store.kept import LedgerStore, batch_spent, terms
