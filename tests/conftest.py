@@ -1,6 +1,8 @@
 """Settings of all tests."""
 
 import os
+import zlib
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,9 @@ widest enumeration."""
 
 HERE = Path(__file__).parent
 
+# Threads that wait for each other's small matrices take four times the processor.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 
 # All properties with more examples: pytest --hypothesis-profile=long. No deadline: processors vary.
 settings.register_profile("short", max_examples=40, deadline=None)
@@ -38,14 +43,6 @@ def pytest_configure(config: pytest.Config) -> None:
         config.args[:] = [str(HERE / each) for each in QUICK]
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark what is quick."""
-    name = item.nodeid.removeprefix(f"{HERE.name}/")
-    slow = "spark" in name.lower() or "K=4" in name or item.get_closest_marker("long")
-    if name.startswith(QUICK) and not slow:
-        item.add_marker("quick")
-
-
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Workers of `-n auto`: three for two cores, as tests wait for children, servers and disks."""
@@ -58,7 +55,26 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     return True if helper and Path(__file__).parent in collection_path.parents else None
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the questions to Spark: one worker gets them all, and alone starts a Spark."""
+    """Mark what is long and what is quick.
+
+    Which cases of a test marked `thinned` stay in the short profile is up to checksums of their
+    names: they follow each other by engine or kind, and all are to have some. Questions to Spark
+    begin: one worker gets them all, and alone starts a Spark.
+    """
+    cases = defaultdict(list)
+    for item in items:
+        thinned = item.get_closest_marker("thinned")
+        if thinned is not None:
+            cases[item.nodeid.partition("[")[0], thinned.args[0]].append(item)
+    for (_, part), found in cases.items():
+        found.sort(key=lambda item: zlib.crc32(item.nodeid.encode()))
+        for item in found[-(-len(found) // part) :]:
+            item.add_marker("long")
+    for item in items:
+        name = item.nodeid.removeprefix(f"{HERE.name}/")
+        slow = "spark" in name.lower() or "K=4" in name or item.get_closest_marker("long")
+        if name.startswith(QUICK) and not slow:
+            item.add_marker("quick")
     items.sort(key=lambda item: "spark" not in item.nodeid.lower())

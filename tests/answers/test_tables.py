@@ -46,6 +46,7 @@ def held(many: int, noise: float = NOISE) -> float:
     return float(np.mean(found))
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("many", [2, 3])
 def test_intervals_of_conditions_hold(many: int) -> None:
     """Nineteen times in twenty, also where batches did not measure the table."""

@@ -98,6 +98,7 @@ def test_a_view_is_read_by_what_its_database_says(tmp_path: Path) -> None:
         assert counted(backend, CellQuery("x", GRID)) == 1
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("unit", ["s", "ms", "us"])
 @pytest.mark.parametrize("ticks", [-(2**63), -(2**63) + 2, 2**63 - 2, 2**62])
 def test_times_that_are_none_count_nowhere(tmp_path: Path, unit: str, ticks: int) -> None:

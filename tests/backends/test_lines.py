@@ -88,6 +88,7 @@ def _connection() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(config={"threads": 2})
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("seed", range(4))
 def test_blocks_and_quotes_reach_beyond_no_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
@@ -110,6 +111,7 @@ def test_blocks_and_quotes_reach_beyond_no_line(
         assert read(path, None, ()) == whole, data
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_line_ends_in_quotes_are_text_where_they_are_said_to_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int

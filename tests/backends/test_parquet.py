@@ -216,8 +216,9 @@ def damaged(whole: bytes, bit: int, step: int) -> list[bytes]:
     return made
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
-    "step", [5, pytest.param(1, marks=pytest.mark.long)], ids=["short", "long"]
+    "step", [23, pytest.param(1, marks=pytest.mark.long)], ids=["short", "long"]
 )
 @pytest.mark.parametrize("ask", [X, CellQuery("x", GRID, bound=UnitBound("u", 1))])
 def test_a_footer_with_a_bit_turned_is_refused_before_a_charge_or_read(
@@ -242,7 +243,7 @@ def test_a_footer_with_a_bit_turned_is_refused_before_a_charge_or_read(
             except SourceError:
                 burnt.append((bit, number))
     assert len(burnt) <= (0 if step > 1 else 3), burnt
-    assert read > 20
+    assert read > 20 // step**0.5
 
 
 def test_a_column_that_unpacks_to_more_than_is_read_is_refused(
@@ -284,6 +285,7 @@ def _counted(path: Path, size: int, query: CellQuery, memory: int) -> int | str:
     return sum(int(one.counts.sum()) for one in each)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("role", HUGE)
 def test_a_text_that_may_exhaust_memory_is_refused_and_a_smaller_one_costs_its_record(
     tmp_path: Path, role: str

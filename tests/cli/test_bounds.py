@@ -81,6 +81,7 @@ def test_values_are_bounded(home: Path, old: str, new: str, said: str) -> None:
         load(home / "config.yaml")
 
 
+@pytest.mark.long
 def test_a_price_is_bounded_though_large_ones_are_admitted(home: Path) -> None:
     """Its square is in the ledger too."""
     text = CONFIG.replace(
@@ -93,6 +94,7 @@ def test_a_price_is_bounded_though_large_ones_are_admitted(home: Path) -> None:
     assert streamdp("budget", folder=home).returncode == 0
 
 
+@pytest.mark.long
 def test_windows_that_come_late_for_a_century_can_stall(home: Path) -> None:
     """The longest lateness and the last moment, and an alert that adds to them."""
     edited(home, "lateness: 6h", "lateness: 36500d")
@@ -137,6 +139,7 @@ def _many(path: Path) -> None:
     path.write_text("a: [" + "1," * 1_500_000 + "]")
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("made", [_fifo, _zeros, _long, _many])
 def test_what_is_read_as_a_configuration_is_bounded(
     home: Path, made: Callable[[Path], None]

@@ -285,6 +285,7 @@ def test_backfill_refuses_what_makes_no_sense(home: Path) -> None:
     assert "files" in str(files.exception)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     "options",
     [
@@ -421,6 +422,7 @@ def test_a_sink_that_fails_is_an_exit_code(home: Path) -> None:
     assert result.output.count("sink file") == 1
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     ("content", "code"),
     [(b"", 1), (b"no database" * 500, 6), (None, 6)],

@@ -220,6 +220,7 @@ STEPPED = """    gate:
 """
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     ("level", "step", "by", "said"),
     [

@@ -93,6 +93,7 @@ def test_an_anchor_on_another_volume_is_lost_and_adopted(home: Path) -> None:
     assert (home / "volume" / "a").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     ("said", "charged", "after"),
     [((), "1.9", 0), (("--spent", "flights=0.2"), "1.2", 3), (("--spent", "air_time=0"), "1", 3)],

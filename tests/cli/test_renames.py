@@ -241,6 +241,7 @@ def states(job: str) -> list[object]:
     return [learned.signature, learned.state]
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("what", ["group", "column", "by", "measure"])
 def test_new_names_are_told_and_kept(grouped: Path, what: str) -> None:
     """The sentence names the command; after it nothing is said, paid or learned again."""

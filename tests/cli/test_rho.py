@@ -174,6 +174,7 @@ def test_the_window_in_rho_refuses_what_pure_jobs_cost_in_it(tmp_path: Path) -> 
         close()
 
 
+@pytest.mark.long
 def test_a_price_in_rho_is_simulated(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the configured price and at others; more of it errs less."""
     monkeypatch.chdir(folder)

@@ -91,6 +91,7 @@ def lifetime_of(scope: str) -> str:
     return str(next(row["lifetime_exact"] for row in rows if row.get("scope") == scope))
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("way", ["link", "hard", "dots", "pattern", "folder"])
 def test_an_aliased_path_gets_no_fresh_budget(
     edit: Callable[..., None], home: Path, way: str

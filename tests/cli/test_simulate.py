@@ -55,6 +55,7 @@ def test_a_production_table_is_refused_unless_its_truth_may_be_seen(home: Path) 
     assert len(rows(*ONE, "--truth-may-be-seen")) == 2
 
 
+@pytest.mark.long
 def test_rows_have_one_shape_and_say_what_they_are(home: Path) -> None:
     """A row for each learner and epsilon, the oracle among them; the same again by seed."""
     arguments = ("--stream", "iid", "--epsilons", "0.5,1", "--seeds", "2", *ONE)
@@ -78,6 +79,7 @@ def test_rows_have_one_shape_and_say_what_they_are(home: Path) -> None:
     assert all(line.endswith(NOTE) for line in lines)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("stream", QuantilesStudy.streams)
 def test_every_stream_can_be_replayed(home: Path, stream: str) -> None:
     """Three batches of each."""
@@ -264,6 +266,7 @@ def test_it_opens_no_store_writes_no_release_and_logs_nothing(home: Path) -> Non
     assert sorted(path.name for path in home.iterdir()) == before
 
 
+@pytest.mark.long
 def test_a_picture_is_drawn_and_a_missing_library_is_said_before_any_work(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,7 @@ def test_work_goes_on_without_a_place_for_messages(home: Path) -> None:
     assert len(shown.stdout.splitlines()) == 5
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize(
     ("command", "where", "why"),
     [

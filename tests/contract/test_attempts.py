@@ -90,6 +90,7 @@ def select(dialect: Dialect, sql: str, rows: tuple[str, ...]) -> str:
     return f"SELECT i, {sql} FROM (VALUES {', '.join(rows)}) AS r(i, x, t, {at}, d) ORDER BY i"
 
 
+@pytest.mark.thinned(4)
 def test_what_is_admitted_says_the_same_of_a_record_alone(engine: tuple[Dialect, Ask]) -> None:
     """Among the others, in another order, and by itself; all expressions side by side."""
     dialect, ask = engine
@@ -125,6 +126,7 @@ def test_the_clocks_are_clocks(engine: tuple[Dialect, Ask]) -> None:
     assert ask(select(dialect, f"{at} < 'now'", ROWS[:1])) == [(1, True)]
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("text", [*ADMITTED, *PARTS])
 def test_mariadb_means_what_duckdb_means(mariadb_server: str, text: str) -> None:
     """Of the same records, or it is refused; infinity is no time of MariaDB."""

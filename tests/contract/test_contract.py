@@ -66,6 +66,7 @@ def agree(
     assert found == shown(parts(reference(table, time_column).answer(query, batch)))
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("kind", list(KINDS))
 @SOME
 @given(data=st.data(), grid=st.sampled_from(GRIDS))
@@ -92,6 +93,7 @@ def test_durations_below_zero(engine: Engine) -> None:
     )
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("kind", list(UNITS))
 def test_a_unit_counts_the_same_records(engine: Engine, kind: str) -> None:
     """Units of every type; null ones never count, whatever they hold."""
@@ -110,6 +112,7 @@ def test_a_unit_counts_the_same_records(engine: Engine, kind: str) -> None:
         agree(engine, table, CellQuery("x", Grid(GRIDS[0].resolution, 0, 25), bound=bound))
 
 
+@pytest.mark.thinned(3)
 def test_a_unit_is_bounded_over_all_groups(engine: Engine) -> None:
     """Groups share a unit's records: a person in two of them counts as often as one in one."""
     chance = np.random.default_rng(8)
@@ -125,6 +128,7 @@ def test_a_unit_is_bounded_over_all_groups(engine: Engine) -> None:
         agree(engine, table, query)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("kind", ["TIMESTAMP", "TIMESTAMPTZ", "DATE"])
 def test_windows_are_half_open_in_utc(engine: Engine, kind: str) -> None:
     """A record at the border belongs to the later window."""
@@ -138,6 +142,7 @@ def test_windows_are_half_open_in_utc(engine: Engine, kind: str) -> None:
     agree(engine, table, CellQuery("x", GRIDS[0]), batch, "seen")
 
 
+@pytest.mark.thinned(2)
 def test_nothing_is_an_answer(engine: Engine) -> None:
     """No records at all, and none that count."""
     for values in (list[float | None](), [None, float("nan"), float("inf")]):
@@ -157,6 +162,7 @@ def test_a_condition_and_a_derived_column(engine: Engine) -> None:
     assert shown(parts(backend.answer(query, BATCH))) == [[(2, 1), (6, 1)]]
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     "query",
     [

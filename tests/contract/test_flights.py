@@ -105,6 +105,7 @@ def test_mariadb(expected: str, mariadb_server: str) -> None:
         assert digest(backend) == expected
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("spark_session")
 def test_spark(expected: str) -> None:
     relation = Relation(query=f"SELECT * FROM parquet.`{FLIGHTS}`")

@@ -68,6 +68,7 @@ def test_known_keys_come_back_however_few_hold_them(engine: Engine) -> None:
     assert set(found) - set(known) == {k for k, n in every.items() if n >= 21} - set(known)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("rows", [1, 4])
 def test_a_unit_counts_once_a_key_and_for_so_many(engine: Engine, rows: int) -> None:
     """Keys that are not known first; records without a unit never count."""
@@ -81,6 +82,7 @@ def test_a_unit_counts_once_a_key_and_for_so_many(engine: Engine, rows: int) -> 
     agree(engine, table(), replace(plain, columns=("t", "n"), known=(("a", "1"),), least=2))
 
 
+@pytest.mark.thinned(2)
 def test_a_condition_and_no_records(engine: Engine) -> None:
     """No key where no record counts."""
     backend = engine.load(table())
@@ -111,6 +113,7 @@ def test_what_cannot_be_asked_is_refused_before(engine: Engine, query: KeyQuery)
         backend.check(query, BATCH)
 
 
+@pytest.mark.thinned(2)
 def test_many_known_keys(engine: Engine) -> None:
     """Ten thousand, as a table within the question."""
     texts = [f"key {i % 12_000:06}" for i in range(13_000)]

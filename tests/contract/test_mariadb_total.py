@@ -73,6 +73,7 @@ def backend(mariadb_server: str) -> Iterator[MariaDBBackend]:
     found.close()
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_no_value_fails_a_question_of_mariadb_after_its_check(
     mariadb_server: str, backend: MariaDBBackend, kind: str

@@ -60,6 +60,7 @@ def counted(backend: SparkBackend, where: str) -> int:
     return int(backend.answer(query, FILE).counts.sum())
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     "where",
     [

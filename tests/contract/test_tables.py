@@ -74,6 +74,7 @@ def agree(engine: Engine, table: Columns, query: Query, batch: Batch = BATCH) ->
     return found
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("kind", list(KINDS))
 @SOME
 @given(data=st.data())
@@ -97,6 +98,7 @@ def test_numbers_are_cut_and_summed(engine: Engine, kind: str, data: st.DataObje
 NEAR = (-3.0, math.nextafter(-1.0, 0.0), 0.0, 0.5, 1.5, math.nextafter(7.0, 8.0))
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("kind", ["SMALLINT", "BIGINT"])
 @pytest.mark.parametrize("cuts", [NEAR, (0.0,), (2.0**31,), (-(2.0**31), 2.5 - 2**31)], ids=str)
 def test_whole_numbers_are_counted_by_value(
@@ -129,6 +131,7 @@ def test_whole_numbers_that_make_few_groups_are_clipped() -> None:
     assert not scan.Scan.of(bounded).by_value(lambda axis: True).ranges
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("nulls", ["cell", "other", "drop"])
 def test_texts_are_compared_byte_by_byte(engine: Engine, nulls: Any) -> None:
     """Capitals, accents, empty text, quotes; what is not listed has its own cell, or none."""
@@ -177,6 +180,7 @@ BY = ("flag", "t")
 GROUPS = (("true", "b"), ("false", "a"), ("true", "none"))
 
 
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("few", [2**18, 0], ids=["one grouping", "grouping sets"])
 @pytest.mark.parametrize("rows", [None, pytest.param(1, marks=pytest.mark.long), 3])
 def test_a_compound_question(
@@ -196,6 +200,7 @@ def test_a_compound_question(
     )
 
 
+@pytest.mark.thinned(2)
 def test_parts_alone(engine: Engine) -> None:
     """A table is answered by tables, sums by sums; of groups there is one each."""
     agree(engine, mixed(), TableQuery(DIMENSIONS[:1], ((0,), ())))
@@ -284,6 +289,7 @@ def _first_or_last(zone: str, at: datetime) -> timezone:
     return timezone(timedelta(seconds=first if at.year < 1900 else moves[-1][1]))
 
 
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize(
     ("rows", "few"),
     [
@@ -375,6 +381,7 @@ def test_expressions_and_a_condition(engine: Engine) -> None:
     assert shown(backend.answer(query, BATCH)) == [[[1, 1]], [6]]
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     "query",
     [

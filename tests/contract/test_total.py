@@ -150,6 +150,7 @@ def answers(backends: Sequence[Backend], query: CellQuery, batch: Batch) -> list
     return found
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("format", WRITERS)
 @pytest.mark.parametrize("step", [6, pytest.param(1, marks=pytest.mark.long)])
 def test_no_value_of_a_file_fails_a_question_after_its_check(
@@ -188,6 +189,7 @@ def test_no_value_of_a_file_fails_a_question_after_its_check(
 LONG = (70_000_000, 20_000_000, 2_000_000, 2**24, 2**24 + 1)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("format", ["csv", "jsonl"])
 @pytest.mark.parametrize("length", LONG)
 def test_a_long_line_is_no_record(tmp_path: Path, format: str, length: int) -> None:
@@ -229,6 +231,7 @@ TEXTS += [(b"294247-01-10", b"-infinity", b"2024-13-45")]
 """Each alone that may take others with it; those that are no value of a type, together."""
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("format", ["csv", "jsonl"])
 @pytest.mark.parametrize("texts", TEXTS)
 def test_no_text_fails_a_question(tmp_path: Path, format: str, texts: tuple[bytes, ...]) -> None:

@@ -60,6 +60,7 @@ def run(path: Path, megabytes: int | None = None) -> subprocess.CompletedProcess
     )
 
 
+@pytest.mark.long
 def test_processes_with_little_memory_say_so() -> None:
     """No traceback; with enough of it the next does what is left; each burns one charge a job.
 

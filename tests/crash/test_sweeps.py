@@ -208,6 +208,7 @@ def test_killed_while_a_window_is_charged(window: WindowsHome) -> None:
         assert kills.violations(window, point) == []
 
 
+@pytest.mark.long
 def test_a_window_that_is_charged_in_two_steps_is_caught(
     window: WindowsHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -410,6 +411,7 @@ def test_a_leak_is_found(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert canaries.scan()[1]
 
 
+@pytest.mark.long
 def test_a_leak_in_a_report_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Power: a word in a PDF is compressed, and written in the numbers of its letters."""
 
@@ -442,6 +444,7 @@ def test_a_key_that_is_not_found_leaves_no_trace() -> None:
     assert unfound.above(*unfound.FROM_THERE_ON[0]) == []
 
 
+@pytest.mark.long
 def test_a_trace_of_a_key_that_is_not_found_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Power: a file as long as there are keys that coins were tossed for."""
     draw = Keys.draw
@@ -457,6 +460,7 @@ def test_a_trace_of_a_key_that_is_not_found_is_found(monkeypatch: pytest.MonkeyP
     assert unfound.below(*unfound.BELOW[1]) == []
 
 
+@pytest.mark.long
 def test_twins_of_columns_leave_the_same_traces() -> None:
     """A product that overflows in Parquet, Arrow, Delta, and tables of DuckDB and PostgreSQL.
 
@@ -478,6 +482,7 @@ def test_a_trace_of_an_overflow_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
     assert any("exit code of run --once" in each for each in found)
 
 
+@pytest.mark.long
 def test_a_trace_of_the_trials_of_a_draw_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Power: how often a choice asked for bits is seen where a file is as long."""
     draw = Selection.draw

@@ -36,6 +36,7 @@ log: {path: streamdp.log}
 """
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("by", [0.0, 150.0])
 def test_a_shift_is_told_from_releases_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: float

@@ -154,7 +154,7 @@ def test_status_tells_a_dead_daemon_from_a_stopped_one(home: Path, start: Start)
     assert dead.returncode == 1
 
 
-@pytest.mark.parametrize("deaths", [4, pytest.param(60, marks=pytest.mark.long)])
+@pytest.mark.parametrize("deaths", [2, pytest.param(60, marks=pytest.mark.long)])
 def test_killed_at_random_moments(home: Path, deaths: int) -> None:
     """SIGKILL whenever: after a last full run every invariant holds and each day has one line."""
     chance = random.Random(deaths)

@@ -11,6 +11,7 @@ from streamdp.store.anchor import reconcile
 from tests.drills.lost_anchor import Way, drill, drills
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(("past", "way"), [(1, "computed"), (1, "stated"), (2, "computed")])
 def test_what_a_copy_has_forgotten_is_charged(past: int, way: Way) -> None:
     """In rho and over files; whatever is released afterwards stays within the caps."""
@@ -23,6 +24,7 @@ def test_twenty_pasts() -> None:
     assert [each for each in drills(20) if each.wrong] == []
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(
     ("way", "module", "name", "mistake"),
     [

@@ -76,6 +76,7 @@ def dying(step: int, *, after: bool) -> Callable[[World], None]:
     return work
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("after", [False, True])
 def test_a_kill_at_every_step(tmp_path: Path, after: bool) -> None:
     """Before and after each: every batch ends with one word, and one more run is paid at most.

@@ -169,6 +169,7 @@ def test_every_test_is_here() -> None:
     assert kinds | {"custom"} == set(TESTS.names())
 
 
+@pytest.mark.thinned(5)
 @every
 @pytest.mark.parametrize("neighbour", ["add-remove", "substitute"])
 @pytest.mark.parametrize("rows", [1, 2])
@@ -183,6 +184,7 @@ def test_neighbours_move_a_score_by_at_most_one(
     assert moved >= Fraction(1, 3) or neighbour == "substitute"
 
 
+@pytest.mark.thinned(3)
 @every
 def test_the_law_of_a_run_loses_no_more_than_its_price(tmp_path: Path, case: str) -> None:
     """Integrated from production's own noise: two tests of batches that differ, one each way."""

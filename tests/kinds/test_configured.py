@@ -132,6 +132,7 @@ def released(kind: Quantiles, days: int) -> tuple[list[Json], Json]:
     return rows, state
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_it_releases_and_learns(tmp_path: Path, variant: str) -> None:
     """Four days: values in order and on the grid, states that survive JSON, the planned price."""

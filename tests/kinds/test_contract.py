@@ -46,6 +46,7 @@ def test_the_price_is_the_configured_one_for_records_units_and_groups(
     assert charged(configured(tmp_path, name, GROUPS + body, unit=PERSON)) == 500_000_000
 
 
+@pytest.mark.thinned(2)
 @every
 @pytest.mark.parametrize("statistic", STATISTICS)
 def test_releases_are_drawn_whatever_the_batch_learned_from_and_have_their_columns(
@@ -74,6 +75,7 @@ def test_releases_are_drawn_whatever_the_batch_learned_from_and_have_their_colum
     assert len(labels) == 1 or name in ("selection", "keys")
 
 
+@pytest.mark.thinned(5)
 @every
 @pytest.mark.parametrize("groups", ["", GROUPS], ids=["", "groups"])
 @pytest.mark.parametrize("statistic", STATISTICS)

@@ -36,6 +36,7 @@ def prior_of(tree: QuantileTree, scale: float = 1.5, *, shapes: bool = False) ->
     return replace(robust, shapes=shapes_from_guess(tree.quantiles, 0.0, scale) if shapes else None)
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("form", CANDIDATES.values(), ids=CANDIDATES)
 @pytest.mark.parametrize("rows", [1, 30, 10**10])
 @pytest.mark.parametrize("epsilon", ["1/100000", "1/10", "1000"])
@@ -232,6 +233,7 @@ def drawn_ranks(form: str) -> tuple[QuantileTree, FloatArray]:
     return tree, drawn / 1000.0
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("form", ["binary", "joint"])
 def test_ranks_have_the_law_of_the_mechanism(form: str) -> None:
     """Against the production draw from a batch that is even in rank, under an even prior."""
@@ -246,6 +248,7 @@ def by_name(name: str) -> Data:
     return next(each for each in data() if each.name == name)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     ("name", "who", "information"),
     [
@@ -264,6 +267,7 @@ def test_intervals_hold_as_often_as_they_say(name: str, who: str, information: f
     assert float(str(row["coverage"])) >= 0.9
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", ["uniform", "two humps"])
 def test_smoothed_intervals_of_many_quantiles_hold_as_often_as_they_say(name: str) -> None:
     """Where batches vary as samples do and a draw's noise is that of all draws before it too."""
@@ -337,6 +341,7 @@ def test_intervals_reach_to_the_next_step() -> None:
     assert ends[1].upper < 2.0
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("form", ["binary", "joint"])
 def test_deviations_of_ranks_are_those_of_all_draws_that_lead_to_a_value(form: str) -> None:
     """Against the production draw: of a tree below the root more than its own node's noise."""
@@ -345,6 +350,7 @@ def test_deviations_of_ranks_are_those_of_all_draws_that_lead_to_a_value(form: s
     assert deviations(tree, 1000) == pytest.approx(off, rel=0.35)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("who", ["binary", "mixture"])
 def test_intervals_of_noise_that_is_taken_for_a_tenth_hold_less_often(who: str) -> None:
     """Power, and what fails where expected_rows is ten times too high: most that are drawn.

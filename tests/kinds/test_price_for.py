@@ -72,6 +72,7 @@ def test_a_unit_pays_as_its_records_together() -> None:
         assert price.of_unit(3).of_record(3) == price
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("measure", MEASURES)
 def test_a_workload_has_a_price_for_an_error_and_a_larger_one_for_a_smaller(
     measure: Measure,

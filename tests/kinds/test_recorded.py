@@ -15,6 +15,7 @@ from tests.kinds.recorded import DIGITS, FOLDER, STREAMS, last_digits, record
 DIGEST = re.compile("([0-9]+:)?[0-9a-f]{64}")
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", STREAMS)
 def test_releases_charges_and_states_are_bit_for_bit_those_recorded(
     name: str, tmp_path: Path

@@ -158,6 +158,7 @@ def test_a_state_survives_json(case: str) -> None:
     assert len(text) < 60_000
 
 
+@pytest.mark.thinned(2)
 @every
 @pytest.mark.parametrize("stream", EXTREMES)
 def test_it_is_total_and_its_priors_leave_no_cell_without_mass(case: str, stream: str) -> None:
@@ -179,6 +180,7 @@ def test_it_is_total_and_its_priors_leave_no_cell_without_mass(case: str, stream
     made.learn(state, plan, outcome)
 
 
+@pytest.mark.thinned(2)
 @every
 def test_what_a_release_costs_does_not_depend_on_what_was_learned(case: str) -> None:
     """Each way of drawing has the same event but for its number and the digest of the prior."""
@@ -214,6 +216,7 @@ def test_expected_rows_change_neither_price_nor_state(case: str) -> None:
     assert made.expecting({("elsewhere",): 7}) is made
 
 
+@pytest.mark.thinned(2)
 @every
 def test_a_planned_way_is_one_of_its_ways(case: str) -> None:
     """In every state; of all quantiles."""
@@ -233,6 +236,7 @@ def test_a_planned_way_is_one_of_its_ways(case: str) -> None:
         )
 
 
+@pytest.mark.thinned(2)
 @every
 def test_quantiles_of_counts_are_in_order_in_their_intervals(case: str) -> None:
     """Whatever noise counts have, also where all of them are negative."""
@@ -286,6 +290,7 @@ def test_weights_are_shares_and_the_smoothed_are_in_order(case: str) -> None:
     assert [each.point for each in smoothed] == sorted(each.point for each in smoothed)
 
 
+@pytest.mark.thinned(2)
 @every
 def test_drawing_all_draws_every_quantile(case: str) -> None:
     """As an oracle is taught, whatever was learned."""

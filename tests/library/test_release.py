@@ -87,6 +87,7 @@ def test_a_kind_with_a_delta_is_refused(body: str) -> None:
         )
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(("kind", "body"), PURE)
 def test_every_kind_can_be_released_of_units_and_groups_and_learned_from(
     kind: str, body: str
@@ -115,6 +116,7 @@ def test_every_kind_can_be_released_of_units_and_groups_and_learned_from(
     assert last._repr_html_().startswith("<table>")
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(("kind", "body"), PURE)
 def test_it_is_the_release_that_the_daemon_makes(tmp_path: Path, kind: str, body: str) -> None:
     """With the same entropy: rows, event and learned state, of two batches."""
@@ -326,6 +328,7 @@ def forms(name: str, values: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", ["x", 'a"; DROP TABLE t; --', "ü ' \\ {x}", "SELECT", "a.b", " "])
 def test_all_forms_of_data_and_all_names_of_columns_count_alike(name: str) -> None:
     """The same entropy draws the same from each."""

@@ -104,6 +104,7 @@ TREES: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("form", TREES, ids=lambda form: "-".join(map(str, form.values())))
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(3)])
 def test_errors_stay_within_the_bound(epsilon: Fraction, form: dict[str, Any]) -> None:

@@ -37,6 +37,7 @@ def one_grain():
     _points.cache_clear()
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("relation", ["add-remove", "substitute"])
 @pytest.mark.parametrize("batch", BATCHES, ids=str)
 @pytest.mark.parametrize("intervals", INTERVALS, ids=str)

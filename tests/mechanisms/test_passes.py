@@ -67,6 +67,7 @@ def test_long_pass_is_the_sum_over_pairs(seed, count, spread, share, sharpness, 
     assert error <= booked(float(np.abs(terms).max()), count)
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("records", [10**3, 2**27, 2**50])
 @pytest.mark.parametrize("epsilon", [1, 20, 10**5])
 def test_what_a_long_pass_is_off_by_is_booked(records, epsilon):

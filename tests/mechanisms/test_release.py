@@ -60,6 +60,7 @@ def test_the_event_names_the_prior():
     assert len(set(digests)) == 3
 
 
+@pytest.mark.long
 def test_expected_rows_state_the_accuracy():
     """Without rows there are no intervals and no figures; more rows, a smaller error."""
     few, many = kind(expected_rows=100), kind(expected_rows=10_000)

@@ -133,6 +133,7 @@ def binary_law(tree, priors):
     return by_cell(table)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(
     "relation", ["add-remove", pytest.param("substitute", marks=pytest.mark.long)]
 )
@@ -155,6 +156,7 @@ def test_draws_follow_the_law(law, options, relation):
     assert value < freedom + 5 * (2 * freedom) ** 0.5
 
 
+@pytest.mark.long
 def test_shapes_and_robust_priors_mix_by_their_totals():
     """With shapes that cover one pair of cells, that pair's share is what the totals say."""
     shapes = linear_shapes(np.zeros(2), (0.9, 1.1), (0.01, 0.01))
@@ -195,6 +197,7 @@ OPTIONS = [
 ]
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda each: "-".join(map(str, each.values())))
 @pytest.mark.parametrize("cells", STATISTICS.values(), ids=STATISTICS)
 def test_every_statistic_gives_sorted_cells_of_the_grid(cells, options):
@@ -295,6 +298,7 @@ def _changes(targets, node, size, record, moved):
     return [[b - a for a, b in zip(x, y, strict=True)] for x, y in pairs]
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("node", ["independent", "joint"])
 @pytest.mark.parametrize(
     "targets", [(F(1, 2),), (F(1, 5),), (F(1, 3), F(2, 3)), (F(1, 5), F(1, 2))], ids=str

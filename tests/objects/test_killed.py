@@ -133,7 +133,7 @@ def wrong(folder: Path, storage: Storage) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("points", [4, pytest.param(10_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("points", [2, pytest.param(10_000, marks=pytest.mark.long)])
 def test_killed_anywhere_while_objects_are_released(
     tmp_path: Path, lake: Storage, points: int
 ) -> None:

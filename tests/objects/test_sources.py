@@ -133,6 +133,7 @@ def test_one_object_is_one_batch_of_one_source(tmp_path: Path, lake: Storage) ->
     assert "whose budget is that of s" in said + ran(tmp_path, "status")
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("ending", ["parquet", "csv", "csv.gz", "jsonl", "jsonl.gz", "arrow"])
 def test_every_format_is_read_as_it_is_from_files(
     tmp_path: Path, lake: Storage, ending: str
@@ -260,7 +261,7 @@ def _home(tmp_path: Path, number: int) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.long)])
 def test_one_object_is_paid_from_one_budget_however_it_is_spelt(
     tmp_path: Path, lake: Storage, step: int
 ) -> None:

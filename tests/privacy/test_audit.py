@@ -50,6 +50,7 @@ def test_an_audit_finds_no_more_than_epsilon(name: str) -> None:
         assert epsilon_lower_bound(pair, 1_000) <= EPSILON
 
 
+@pytest.mark.long
 def test_an_audit_exposes_a_sharpness_three_times_too_high() -> None:
     """The same audit has power: of draws three times as sharp it proves more than epsilon."""
     real = sharpness.Level.sharpness

@@ -104,6 +104,7 @@ def strays(configuration: Configuration, groups: bool, statistic: str) -> int:
     return found
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("groups", ["", GROUPS], ids=["", "groups"])
 @pytest.mark.parametrize(("name", "body"), CASES)
 def test_what_is_kept_is_what_was_put_out(

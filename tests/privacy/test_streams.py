@@ -10,12 +10,14 @@ LOOSE = 1e-9
 """Logarithms are floating-point numbers."""
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_no_streams_lose_more_than_their_steps(case: Case | Quantiles) -> None:
     """All pairs of streams of two batches, also those in which a record moves."""
     assert case.ratio() <= 1.0 + LOOSE
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_record_that_moves_loses_the_price_of_both_batches_and_may_lose_all_of_it(
     case: Case | Quantiles,

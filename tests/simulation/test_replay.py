@@ -79,6 +79,7 @@ def keys(world: World) -> list[str]:
     return [batch.key for batch in world.source.batches(world.clock.now())]
 
 
+@pytest.mark.long
 def test_trials_repeat_by_seed_and_do_not_depend_on_processes() -> None:
     """The same errors again, and from two processes; others from another seed."""
     once, twice = run(STUDY, TRIALS, processes=1), run(STUDY, TRIALS, processes=2)

@@ -41,6 +41,7 @@ def test_a_second_delivery_changes_nothing(tmp_path: Path, kind: str) -> None:
     assert target.kept(tmp_path) == wanted(first, second)
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("kind", TARGETS)
 def test_a_kill_at_any_line_loses_and_doubles_nothing(tmp_path: Path, kind: str) -> None:
     """Killed while it delivers, at every fourth line, and started again."""
@@ -58,6 +59,7 @@ def test_a_kill_at_every_line(tmp_path: Path, kind: str) -> None:
     assert not bad
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("kind", TARGETS)
 def test_a_full_disk_is_told_and_mended(tmp_path: Path, kind: str) -> None:
     """A file that cannot grow: a sink error, nothing half, and all of it once there is room."""

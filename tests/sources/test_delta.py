@@ -160,6 +160,7 @@ REWRITES: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("rewrite", REWRITES)
 def test_a_table_is_paid_from_one_budget_however_it_is_spelt(tmp_path: Path, rewrite: str) -> None:
     """By its folder, a link, its files; also when other files hold the records by then."""

@@ -226,6 +226,7 @@ PLACES = (
 REWRITES: dict[str, Callable[[Any], object]] = {"as it was": lambda _: None, "compacted": compacted}
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("rewrite", REWRITES)
 def test_a_table_is_paid_from_one_budget_however_it_is_spelt(tmp_path: Path, rewrite: str) -> None:
     """By its folder, a link, its files; also when other files hold the records by then."""

@@ -100,6 +100,7 @@ SECOND_NAMES: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", SECOND_NAMES)
 def test_a_second_name_of_a_file_is_no_second_batch(tmp_path: Path, name: str) -> None:
     """After its release, and from the first run on; the reason is told once and kept."""

@@ -145,8 +145,9 @@ def furnished(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("cut", [WINDOWS, FILES], ids=["windows", "files"])
-@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.long)])
 def test_one_file_is_paid_from_one_budget_however_it_is_spelt(
     tmp_path: Path, cut: str, step: int
 ) -> None:
@@ -416,7 +417,7 @@ def spark(spark_session: None, tmp_path: Path) -> Iterator[None]:
 
 
 @pytest.mark.filterwarnings("ignore:.*socket:pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("step", [2, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("step", [6, pytest.param(1, marks=pytest.mark.long)])
 def test_one_table_of_spark_is_paid_from_one_budget(tmp_path: Path, spark: None, step: int) -> None:
     """Names in any case, catalogs, a view, another table of the same place, the files, a rename."""
     from pyspark.sql import SparkSession

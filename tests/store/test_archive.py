@@ -42,6 +42,7 @@ EDITS = (
 )
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("edit", EDITS)
 def test_an_altered_archive_is_refused(tmp_path: Path, edit: str) -> None:
     """A changed, removed or added release, window or state refuses the store when it is opened."""

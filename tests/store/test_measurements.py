@@ -106,6 +106,7 @@ def test_nothing_is_changed_or_taken_away(world: World, table: str) -> None:
                 raw.execute(verb)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("edit", EDITS)
 def test_altered_measurements_are_refused(world: World, edit: str) -> None:
     """What is changed, removed or added behind the triggers refuses the store."""

@@ -24,6 +24,7 @@ from tests.store.test_upgrade import written
 from tests.worlds import EPSILON_NANO, World
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     ("table", "column"), [(table, column) for table in SEALED for column in SEALED[table]]
 )

@@ -90,6 +90,7 @@ def schema_of(path: Path) -> int:
     return len(rows(path, "migration"))
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("fixture", FIXTURES, ids=lambda fixture: fixture.stem)
 def test_a_store_of_every_schema_is_brought_up_to_date(fixture: Path, tmp_path: Path) -> None:
     """Ledger, releases and states are what they were, work goes on, and a copy is kept."""
@@ -144,6 +145,7 @@ def test_rows_that_were_altered_are_refused_after_an_upgrade_as_before(
         World(tmp_path, days=4)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("fixture", FIXTURES, ids=lambda fixture: fixture.stem)
 def test_going_back_forgets_nothing_that_was_spent(fixture: Path, tmp_path: Path) -> None:
     """The copy that was kept, put back after a release, is charged for that release."""
@@ -226,6 +228,7 @@ def test_an_anchor_begun_by_halves_is_begun_to_its_end(
             require_agreement(connect_to_read(path), anchor)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("failing", range(1, len(migrations.STEPS)))
 def test_a_migration_that_fails_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int

@@ -16,6 +16,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> list[Said]:
     return list(walk(folder, 60, 1, without=("hours", "hours-in-utc")))
 
 
+@pytest.mark.long
 def test_intervals_hold(said: list[Said]) -> None:
     """Of each kind at .93 or more of all days and rows; of each row with room for chance."""
     found = by_what(said)

@@ -49,6 +49,7 @@ def wait_until(address: str, there: bool) -> None:
         time.sleep(0.2)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
 def test_the_page_lives_and_ends_with_the_daemon(tmp_path: Path, end: signal.Signals) -> None:
     """It is ready while the daemon beats, and gone soon after, however the daemon ends."""

@@ -19,6 +19,7 @@ def test_noisy_losses_cost_epsilon(name: str) -> None:
     assert experts_loss(EXPERTS[name]) == pytest.approx(1.0)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_mutants_are_caught(mutant: Mutant) -> None:
     """Of experts and of selections: each loses well more than it says."""

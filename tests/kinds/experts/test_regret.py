@@ -47,6 +47,7 @@ def exceeded(kind: Experts, law: str, seed: int) -> bool:
     return ever
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("action", ["heaviest", "drawn"])
 @pytest.mark.parametrize("epsilon", [Fraction(10), Fraction(1, 10)], ids=str)
 @pytest.mark.parametrize("law", ["takes turns", "all alike", "one leads"])

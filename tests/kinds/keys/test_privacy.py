@@ -16,6 +16,7 @@ from tests.kinds.keys.worlds import DELTA, keys, largest_delta
 SLACK = 1 + 1e-9
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("neighbours", ["add-remove", "substitute"])
 @pytest.mark.parametrize("rows", [1, 2])
 def test_one_unit_more_or_another_costs_epsilon_and_delta(

@@ -12,6 +12,7 @@ from tests.benchmarks.calibration_kinds import statistics, values
 STREAMS = {each.name: each for each in values.development()}
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     ("name", "moment", "epsilon"),
     [

@@ -48,6 +48,7 @@ def test_still_series_are_learned_nearly_whole() -> None:
     assert cover > 0.9
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("told", [True, False])
 def test_gaussian_noise_is_told_from_changes_of_the_truth(told: bool) -> None:
     """Its even spread passes for changes where the filter expects the peaks of Laplace's law."""
@@ -70,6 +71,7 @@ def test_weekdays_are_learned() -> None:
     assert cover > 0.93
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("scale", [1.0, 10.0, 100.0])
 @pytest.mark.parametrize("spread", [3.0, 30.0, 300.0])
 def test_volatile_series_are_not_worse_than_released_and_covered(

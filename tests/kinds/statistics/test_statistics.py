@@ -109,6 +109,7 @@ def test_a_sum_stays_a_sum_release_after_release(bounds: tuple[int, int], value:
         assert rows[0]["value"] == pytest.approx(100 * value, abs=1)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("size", [10, 60])
 def test_no_moment_lies_outside_what_bounds_allow(size: int) -> None:
     """Few records, wide bounds and much noise: values and their ends are still possible ones."""
@@ -129,6 +130,7 @@ def test_no_moment_lies_outside_what_bounds_allow(size: int) -> None:
                 assert all(low <= number <= high for number in numbers.values()), row
 
 
+@pytest.mark.long
 def test_a_mean_of_a_small_group_is_flagged_by_the_count_beside_it() -> None:
     """Its own table is too noisy to tell that a group of forty is empty; the count is not."""
     full: dict[str, list[Any]] = {"g": ["a"] * 400 + ["b"] * 40, "x": [8.0] * 440}

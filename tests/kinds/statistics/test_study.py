@@ -55,6 +55,7 @@ def errors(variant: str, stream: str, epsilon: float, measures: Json = MEASURES)
     return np.asarray(late.mean(axis=0))
 
 
+@pytest.mark.long
 def test_without_noise_the_released_is_the_truth() -> None:
     """At an epsilon of a million: counts are exact, moments within what is clipped."""
     found = errors("none", "stable", 1e6)
@@ -63,6 +64,7 @@ def test_without_noise_the_released_is_the_truth() -> None:
     assert found[22] < 20.0
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("stream", STUDY.streams)
 def test_smoothing_helps_and_the_oracle_more(stream: str) -> None:
     """Of twenty cities at a small epsilon, on every stream."""
@@ -103,6 +105,7 @@ def simulated(*arguments: str) -> list[Json]:
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
+@pytest.mark.long
 def test_a_table_and_a_stream_are_simulated_by_the_command(home: Path) -> None:
     """One group of a table, with its condition; and a synthetic stream."""
     table = simulated("--table", str(DEMO), "--group", "JFK", "--length", "60")

@@ -185,6 +185,7 @@ CASES = [
 ]
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("neighbours", PAIRS)
 @pytest.mark.parametrize(("rounds", "marginals", "learned"), CASES)
 def test_neighbours_lose_epsilon_and_no_more(
@@ -274,6 +275,7 @@ def test_a_blind_round_that_reads_the_batch_is_caught() -> None:
     assert not one.keys() & other.keys()
 
 
+@pytest.mark.long
 def test_rounds_after_a_turn_at_the_price_before_it_are_caught() -> None:
     """Half of the price once more than was paid."""
 

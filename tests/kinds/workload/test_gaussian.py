@@ -86,6 +86,7 @@ def largest_loss(
     return worst / float(rho_of(design.event()))
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("neighbours", PAIRS)
 @pytest.mark.parametrize("marginals", [ONE_WAY, [(0,)]], ids=str)
 def test_neighbours_lose_rho_and_no_more(
@@ -138,6 +139,7 @@ MUTANTS: dict[str, tuple[Relation, Fraction, Callable[[], Any]]] = {
 }
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mistake_is_caught(name: str) -> None:
     """Each loses more rho than is booked."""

@@ -111,6 +111,7 @@ def largest_loss(neighbours: Relation, rounds: int = 1) -> float:
     return worst / float(epsilon_of(mechanism.event(mechanism.design(memory))) or 0)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
 def test_neighbours_lose_epsilon_and_no_more(neighbours: Relation) -> None:
     """Answers of tests and noisy counts of a whole release, nearly all of epsilon."""

@@ -59,6 +59,7 @@ VARIANTS = {
 }
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", VARIANTS)
 def test_a_release_costs_its_epsilon_and_can_be_asked(folder: Path, name: str) -> None:
     """Whatever units and groups are: the ledger is charged 0.3 a day, once."""

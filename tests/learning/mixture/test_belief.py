@@ -78,6 +78,7 @@ def density(off: FloatArray, covariance: FloatArray) -> FloatArray:
     return np.asarray(np.exp(-0.5 * squares) / np.sqrt(determinant))
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("shares", [[0.4, 0.55], [0.2, 0.35], [0.45, 0.8]], ids=str)
 def test_the_belief_after_a_release_is_bayes_rule(
     shares: list[float], monkeypatch: pytest.MonkeyPatch

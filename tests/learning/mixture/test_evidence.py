@@ -39,6 +39,7 @@ def noisy(random: np.random.Generator, records: RecordsPrior) -> Evidence:
     return Evidence.counted(stages, VARIANCES, records, BELIEVED)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("known", [True, False])
 def test_shares_of_counts_err_as_they_say(known: bool) -> None:
     """Around the truth, with the covariance of the noise, two stages together."""

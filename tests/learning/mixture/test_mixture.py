@@ -64,6 +64,7 @@ def test_the_first_release_is_that_of_a_learner_that_never_learns(rows: int) -> 
     assert {row["origin"] for row in drawn[0].rows} == {"measured"}
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10**6), Fraction(10**4)])
 @pytest.mark.parametrize("grid", GRIDS)
 def test_any_batch_is_released(grid: str, epsilon: Fraction) -> None:
@@ -223,6 +224,7 @@ def test_a_batch_of_few_records_is_a_small_sample() -> None:
     assert errors(made, nextday, usual[12]).mean() < 0.04
 
 
+@pytest.mark.long
 def test_a_tail_that_nothing_measures_does_not_run_away(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of records that end in a pile the .99 quantile stays near it; by itself it goes far out."""
     targets = (Fraction(9, 10), Fraction(19, 20), Fraction(99, 100))

@@ -36,6 +36,7 @@ def numbers(
         yield true, number
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("deviation", [2.0, 10.0, 40.0, 150.0])
 @pytest.mark.parametrize("name", STREAMS)
 def test_intervals_hold_the_number_and_are_no_wider_than_noise(name: str, deviation: float) -> None:

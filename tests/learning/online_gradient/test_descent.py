@@ -53,6 +53,7 @@ def hindsight(stream: list[tuple[FloatArray, FloatArray]]) -> float:
     return best
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("steps", ["newton", "adagrad", "coin-betting"])
 def test_regret_against_the_best_w_in_hindsight_grows_below_its_first_rate(
     steps: StepsName,

@@ -154,6 +154,7 @@ def test_the_answers_of_a_run_prove_no_more_than_its_charge() -> None:
     assert epsilon_lower_bound(pair(5), 600) <= EPSILON
 
 
+@pytest.mark.long
 def test_a_run_that_goes_on_after_a_yes_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The audit has power: let an acceptance not end its run, and the answers prove too much."""
     monkeypatch.setattr("streamdp.mechanisms.sparse_vector.above_threshold.one_sided", rough)

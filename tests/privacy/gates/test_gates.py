@@ -31,6 +31,7 @@ def names(mutant: GateMutant) -> str:
     return f"{mutant.name}, {'sampled' if mutant.sampled else 'computed'}"
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("delta", [False, True])
 @pytest.mark.parametrize(("sampled", "runs", "least"), [(False, 40, 0.98), (True, 4, 0.9)])
 def test_no_run_loses_more_than_epsilon(

@@ -58,6 +58,7 @@ def breaks(table: tuple[int, ...], epsilon: Fraction, delta: Fraction) -> Iterat
             yield n
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("price", PRICES, ids=str)
 def test_every_step_of_a_table_keeps_its_inequality(price: tuple[Fraction, Fraction, int]) -> None:
     """In rationals, of the numbers that coins are tossed with; a hair more would break it."""

@@ -18,6 +18,7 @@ from tests.privacy.keys.rho import keys, largest_losses
 SLACK = 1 + 1e-9
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("neighbours", ["add-remove", "substitute"])
 @pytest.mark.parametrize("rows", [1, 2])
 def test_one_unit_more_or_another_costs_rho_but_with_chance_delta(

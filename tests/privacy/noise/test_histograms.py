@@ -13,6 +13,7 @@ def _named(case: Case) -> str:
     return f"{case} {case.relation}"
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("case", [*CASES, pytest.param(IN_RHO, marks=pytest.mark.long)], ids=_named)
 def test_the_largest_loss_is_the_price(case: Case) -> None:
     """Never above it, and reached; the event says it."""
@@ -30,6 +31,7 @@ def test_the_booked_rho_of_a_price_in_epsilon_is_hardly_above_the_largest(
     assert 0.9 <= case.largest_rho() <= 1.0
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_mistake_is_caught(mutant: Mutant) -> None:
     """It loses clearly more than the price."""

@@ -29,6 +29,7 @@ from tests.privacy.noise.statistics import (
 )
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("case", [*CASES, *CASES_IN_RHO], ids=str)
 def test_the_largest_loss_is_what_the_ledger_says(case: Case) -> None:
     """Never above, and reached where the bound is tight."""
@@ -129,6 +130,7 @@ MUTANTS: dict[str, tuple[str, Callable[[], Any]]] = {
 }
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mistakes_are_seen(name: str) -> None:
     """Each loses more than the price."""

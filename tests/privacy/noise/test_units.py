@@ -9,6 +9,7 @@ from tests.privacy.noise.statistics import BATCH
 from tests.privacy.noise.units import CASES, MUTANTS, Case, Mutant
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_largest_loss_is_what_is_charged(case: Case) -> None:
     """The charge is the configured price, never passed and reached."""
@@ -18,6 +19,7 @@ def test_the_largest_loss_is_what_is_charged(case: Case) -> None:
     assert 0.99 <= case.largest_loss() <= 1.0
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_mistakes_are_seen(mutant: Mutant) -> None:
     """Each loses more than is charged."""

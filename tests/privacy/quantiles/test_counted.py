@@ -105,6 +105,7 @@ def largest_loss(made: Quantiles, state: Json) -> float:
     return worst
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(("records", "releases"), [(APART, 3), (TOGETHER, 1), (TOGETHER, 6)])
 def test_what_is_counted_and_inferred_loses_no_more_than_epsilon(
     records: Records, releases: int
@@ -199,6 +200,7 @@ class LearnsExactly(Quantiles):
         return Outcome(outcome.rows, tuple(exact))
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     "mistake", [CutAtTheRecords, DrawnWhereFew, ReadWithTheRecords, KeepsTheTotal, LearnsExactly]
 )

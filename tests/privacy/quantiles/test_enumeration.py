@@ -39,6 +39,7 @@ def names(case: Case) -> str:
     return f"{case.relation} {case.name}"
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("case", CASES, ids=names)
 def test_no_neighbours_and_no_prior_lose_more_than_epsilon(case: Case) -> None:
     """The supremum over neighbours, releases and priors is at most the charge, tight where said.
@@ -119,6 +120,7 @@ def search_sharp_priors(relation: Relation, rounds: int, seed: int) -> float:
     return max(losses)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("relation", ["add-remove", "substitute"])
 def test_levels_of_independent_nodes_lose_no_more(relation: Relation) -> None:
     """Where the law before sorting is not enough, random sharp priors stay within the charge."""

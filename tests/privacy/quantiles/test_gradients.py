@@ -16,6 +16,7 @@ from tests.privacy.quantiles.gradients import (
 )
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("bought", BOUGHT, ids=lambda bought: bought.name)
 def test_a_bought_gradient_and_its_release_lose_epsilon(bought: Bought) -> None:
     """Of records, of units and of groups: never more than is charged, and nearly that."""
@@ -26,6 +27,7 @@ def test_a_bought_gradient_and_its_release_lose_epsilon(bought: Bought) -> None:
     assert bought.least <= bought.largest_loss() <= 1.0
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("mutant", GRADIENT_MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_mistake_with_gradients_is_caught(mutant: GradientMutant) -> None:
     """It loses clearly more than epsilon where production, as above, does not."""

@@ -10,6 +10,7 @@ def names(mutant: Mutant) -> str:
     return f"{mutant.name}, {mutant.case.name}"
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("mutant", MUTANTS, ids=names)
 def test_enumeration_catches(mutant: Mutant) -> None:
     """The mistake loses clearly more than it charges, on batches where production does not."""

@@ -60,6 +60,7 @@ def p_value(observed: Counter[Cells], law: Law[Cells]) -> float:
     return float(chisquare(found, np.array(wanted) * (total / sum(wanted))).pvalue)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", ["independent K=2", "joint K=4"])
 def test_draws_follow_the_law_and_no_other(name: str) -> None:
     """Draws fit the exact law, and reject that of epsilon ± 10 %."""

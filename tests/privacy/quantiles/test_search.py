@@ -76,6 +76,7 @@ def loss_at_ends(
     return supremum(laws[0], laws[1], (Part((0,)),)).loss
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("relation", ["add-remove", "substitute"])
 @given(quantiles, batches, cells_at_ends, cells_at_ends)
 @quick(60)
@@ -122,6 +123,7 @@ def production_loss(
     return max(log_ratio(mine[each], other[each]) for each in mine)
 
 
+@pytest.mark.long
 @given(quantiles, log_masses, counts, st.integers(0, 3))
 @quick(8)
 def test_any_prior_with_production_grains(
@@ -133,6 +135,7 @@ def test_any_prior_with_production_grains(
         assert production_loss(tree, [masses], rows, cell) <= EPSILON
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(("branching", "node"), [(2, "independent"), (3, "joint")])
 @given(
     st.lists(quantiles, min_size=2, max_size=2, unique=True),

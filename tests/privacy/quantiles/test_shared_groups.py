@@ -9,6 +9,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, cast
 
+import pytest
+
 from streamdp.kinds.grouped import Grouped
 from streamdp.kinds.quantiles.kind import QuantilePlan, Quantiles
 from streamdp.learning.baselines import Fixed
@@ -167,6 +169,7 @@ def second(kind: Grouped, state: Json, cell: int) -> QuantilePlan:
     return cast("QuantilePlan", told.mechanism)
 
 
+@pytest.mark.long
 def test_experts_that_know_the_other_groups_of_a_day_cost_no_more() -> None:
     """The production learner, where the second group's prior follows from the first draw."""
     kind, state = learned("quantiles")

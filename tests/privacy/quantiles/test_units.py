@@ -102,6 +102,7 @@ def test_a_draw_at_the_whole_epsilon_is_caught() -> None:
     assert max(map(worst_of_one, kinds)) > 2 * EPSILON
 
 
+@pytest.mark.long
 def test_records_of_a_unit_in_several_groups_lose_the_charge_together() -> None:
     """However three records lie in two groups: at most epsilon, charged once."""
     kinds = [Grouped(quantiles(favourite, ROWS), ("o",), GROUPS) for favourite in range(CELLS)]

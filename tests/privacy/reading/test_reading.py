@@ -33,6 +33,7 @@ from tests.privacy.reading.registry import pairs
 _COMPARED = Compared()
 
 
+@pytest.mark.thinned(12)
 @pytest.mark.parametrize("pair", [*pairs(quick=True)], ids=lambda pair: pair.name)
 def test_a_record_is_not_told_by_what_it_makes_of_others(pair: Pair) -> None:
     """Exit codes, ledgers and rows agree, and numbers differ by no more than one record."""
@@ -74,6 +75,7 @@ def test_a_batch_that_is_refused_sends_pairs_to_runs_of_their_own() -> None:
     assert told == {"opening quote": True, "plain": False}
 
 
+@pytest.mark.long
 def test_a_sample_has_its_share_of_every_kind() -> None:
     """Of every writer as many as of all, give or take one a record; other seeds take others."""
     every = [pair for pair in text.at_cuts(quick=False) if "512 KiB" in pair.place]
@@ -117,6 +119,7 @@ def test_keys_that_a_record_takes_with_it_are_caught() -> None:
         assert Compared()(pair)[2]
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(
     ("reader", "name"),
     [

@@ -18,6 +18,7 @@ of_one_version = pytest.mark.skipif(
 )
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("form", WRITE)
 def test_no_record_makes_an_expression_fail_or_count_for_others(tmp_path: Path, form: Form) -> None:
     done, faults = sweep(tmp_path, seed=27, expressions=100, form=form)
