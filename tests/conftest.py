@@ -24,12 +24,9 @@ widest enumeration."""
 
 HERE = Path(__file__).parent
 
-# Threads that wait for each other's small matrices take four times the processor.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
 
 # All properties with more examples: pytest --hypothesis-profile=long. No deadline: processors vary.
-settings.register_profile("short", max_examples=40, deadline=None)
+settings.register_profile("short", max_examples=25, deadline=None)
 settings.register_profile("long", max_examples=400, deadline=None)
 settings.load_profile("short")  # before the plugin of hypothesis loads what it is asked for
 

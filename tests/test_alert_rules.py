@@ -410,6 +410,7 @@ def test_every_rule_is_provoked() -> None:
     assert PROVOKED.keys() == RULES.keys()
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("rule", PROVOKED)
 def test_a_rule_fires_when_its_condition_is_there(
     rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -21,9 +21,6 @@ _ROUNDS = 1
 _TAIL = np.array([0.01, 0.03, 0.1, 0.2, 0.35, 0.6, 1.0, 2.0, 4.0])
 _INSIDE = 1e-6
 
-_OUTER, _FALL = 3, 0.8
-"""Cuts on a side whose density goes on beyond them, and how fast it falls over that density."""
-
 TRUST = 0.5
 """Part of a tail's mass by which the base's must be off for the batch's own tail to count half."""
 
@@ -70,7 +67,7 @@ def daily(batches: Sequence[Shares], weights: FloatArray) -> Base:
     cells = np.concatenate((cuts[0] - tail[::-1], cuts, cuts[-1] + tail))
     inner = slice(len(tail), len(tail) + len(cuts))
     each = weights / weights.sum()
-    parts = (weight * alone(batch, cells) for batch, weight in zip(batches, each, strict=True))
+    parts = (weight * batch.cdf(cells) for batch, weight in zip(batches, each, strict=True))
     return Base(cells, _increasing(np.asarray(sum(parts))), inner)
 
 
@@ -95,44 +92,18 @@ def pooled(batches: Sequence[Shares], weights: FloatArray) -> Base:
 def beside(base: Base, batch: Shares, places: FloatArray) -> FloatArray:
     """How far the distribution of a batch lies above the base, at places in shares of the base."""
     at = base(batch.cells)
-    order = np.argsort(at, kind="stable")
-    ends = np.concatenate(([0.0], at[order], [1.0]))
-    off = np.concatenate(([0.0], (batch.shares - at)[order], [0.0]))
+    ends = np.concatenate(([0.0], at, [1.0]))
+    off = np.concatenate(([0.0], batch.shares - at, [0.0]))
     found = np.interp(places, ends, off)
     cells = base.places(places)
-    low, high = order[0], order[-1]
-    below, above = cells < batch.cells[low], cells > batch.cells[high]
+    below, above = cells < batch.cells[0], cells > batch.cells[-1]
     outside = below | above
     # How far the base is off in mass beyond each outermost cut, beside that of the batch.
-    mass = np.where(below, batch.shares[low], 1.0 - batch.shares[high])[outside]
-    moved = mass - np.where(below, at[low], 1.0 - at[high])[outside]
+    mass = np.where(below, batch.shares[0], 1.0 - batch.shares[-1])[outside]
+    moved = mass - np.where(below, at[0], 1.0 - at[-1])[outside]
     own = moved**2 / (moved**2 + (TRUST * mass) ** 2 + 1e-12)
-    found[outside] += own * (alone(batch, cells[outside]) - places[outside] - found[outside])
+    found[outside] += own * (batch.cdf(cells[outside]) - places[outside] - found[outside])
     return np.asarray(found)
-
-
-def alone(batch: Shares, cells: FloatArray) -> FloatArray:
-    """The distribution function of a batch: linear between its cuts, exponential beyond them.
-
-    The density beyond an outermost cut goes on from that between the cuts beside it, a little less.
-    """
-    order = np.argsort(batch.cells, kind="stable")
-    cuts, first = np.unique(batch.cells[order], return_index=True)
-    shares = np.clip(np.maximum.accumulate(batch.shares[order]), 0.005, 0.995)[first]
-    found = np.interp(cells, cuts, shares)
-    below, above = cells < cuts[0], cells > cuts[-1]
-    low, high = shares[0], 1.0 - shares[-1]
-    fall = np.exp(_exponent(cells[below] - cuts[0], cuts[:_OUTER], shares[:_OUTER], low))
-    found[below] = low * fall
-    fall = np.exp(_exponent(cuts[-1] - cells[above], cuts[-_OUTER:], shares[-_OUTER:], high))
-    found[above] = 1.0 - high * fall
-    return np.asarray(found)
-
-
-def _exponent(beyond: FloatArray, cuts: FloatArray, shares: FloatArray, mass: float) -> FloatArray:
-    """Logarithm of the part of a tail's mass that lies farther out than cells beyond its cut."""
-    density = max(float(shares[-1] - shares[0]), 0.03) / max(float(cuts[-1] - cuts[0]), 1.0)
-    return np.asarray(np.maximum(_FALL * density / mass * beyond, -40.0))
 
 
 def _increasing(shares: FloatArray) -> FloatArray:

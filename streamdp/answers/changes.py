@@ -174,7 +174,7 @@ def _moved(
             cuts_of_all.append(cuts)
             hats_of_all.append(each * hats)
             noise += each**2 * hats @ batch.noise @ hats.T
-            ends = np.concatenate(([0.0], np.sort(cuts), [1.0]))
+            ends = np.concatenate(([0.0], cuts, [1.0]))
             above = np.searchsorted(ends, at).clip(1, len(ends) - 1)
             free = scales.rough * sum(scales.kernels[2:]) + 1.0 / history.sizes[place]
             noise += np.diag(each**2 * free * gap(ends[above - 1], at, ends[above]))
@@ -250,11 +250,6 @@ def _bridged(cuts: FloatArray, weights: FloatArray) -> FloatArray:
 
 def _hats(cuts: FloatArray, at: FloatArray) -> FloatArray:
     """Return the weights of linear interpolation between a batch's cuts; (places, cuts)."""
-    order = np.argsort(cuts, kind="stable")
-    ends = np.concatenate(([0.0], cuts[order], [1.0]))
-    found = np.zeros((len(at), len(cuts)))
-    for number, cut in enumerate(order, start=1):
-        bump = np.zeros(len(ends))
-        bump[number] = 1.0
-        found[:, cut] = np.interp(at, ends, bump)
-    return found
+    ends = np.concatenate(([0.0], cuts, [1.0]))
+    bumps = np.eye(len(ends))[1:-1]
+    return np.array([np.interp(at, ends, bump) for bump in bumps]).T

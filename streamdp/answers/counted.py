@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from streamdp.types import FloatArray
 
 LEAST_VARIANCE = 1e-3
 """Least variance of a count: at a large price all mass of its noise is at 0."""
+
+_OUTER, _FALL = 3, 0.8
+"""Cuts on a side whose density goes on beyond them, and how fast it falls over that density."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +58,7 @@ class Shares:
     """Noisy shares of a batch's records up to each cut.
 
     Args:
-        cells: Cuts of all stages, increasing within each, shape (k,).
+        cells: Cuts of all stages, in order, shape (k,).
         shares: Noisy, shape (k,).
         noise: Covariance of their noise, shape (k, k).
     """
@@ -63,6 +66,44 @@ class Shares:
     cells: FloatArray
     shares: FloatArray
     noise: FloatArray
+    _cuts: FloatArray = field(init=False)
+    _below: FloatArray = field(init=False)
+    _falls: tuple[float, float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        shares = np.clip(np.maximum.accumulate(self.shares), 0.005, 0.995)
+        first = np.concatenate(([True], self.cells[1:] != self.cells[:-1]))
+        cuts, below = self.cells[first], shares[first]
+        falls = (
+            _fall(cuts[:_OUTER], below[:_OUTER], below[0]),
+            _fall(cuts[-_OUTER:], below[-_OUTER:], 1.0 - below[-1]),
+        )
+        object.__setattr__(self, "_cuts", cuts)
+        object.__setattr__(self, "_below", below)
+        object.__setattr__(self, "_falls", falls)
+
+    def cdf(self, cells: FloatArray) -> FloatArray:
+        """The distribution function: linear between cuts, exponential beyond them.
+
+        The density beyond an outermost cut goes on from that between the cuts beside it, a little
+        less.
+        """
+        cuts, shares = self._cuts, self._below
+        found = np.interp(cells, cuts, shares)
+        below, above = cells < cuts[0], cells > cuts[-1]
+        if below.any():
+            beyond = self._falls[0] * (cells[below] - cuts[0])
+            found[below] = shares[0] * np.exp(np.maximum(beyond, -40.0))
+        if above.any():
+            beyond = self._falls[1] * (cuts[-1] - cells[above])
+            found[above] = 1.0 - (1.0 - shares[-1]) * np.exp(np.maximum(beyond, -40.0))
+        return np.asarray(found)
+
+
+def _fall(cuts: FloatArray, shares: FloatArray, mass: float) -> float:
+    """How fast a tail of this mass falls with the distance from its cut."""
+    density = max(float(shares[-1] - shares[0]), 0.03) / max(float(cuts[-1] - cuts[0]), 1.0)
+    return float(_FALL * density / mass)
 
 
 def sizes(batches: Sequence[Counted]) -> FloatArray:
@@ -95,7 +136,9 @@ def shares_of(batch: Counted, size: float) -> Shares:
         cells.append(stage.cuts)
         shares.append((sums + (size - total) * each) / size)
         blocks.append(below @ below.T * max(stage.variance, LEAST_VARIANCE) / size**2)
-    return Shares(np.concatenate(cells), np.concatenate(shares), diagonal(blocks))
+    cuts, noise = np.concatenate(cells), diagonal(blocks)
+    order = np.argsort(cuts, kind="stable")
+    return Shares(cuts[order], np.concatenate(shares)[order], noise[np.ix_(order, order)])
 
 
 def diagonal(blocks: Iterable[FloatArray]) -> FloatArray:

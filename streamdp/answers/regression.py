@@ -26,7 +26,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.linalg.lapack import dpotrf
 
-from streamdp.answers.base import Base, alone, daily, pooled
+from streamdp.answers.base import Base, daily, pooled
 from streamdp.answers.counted import Counted, Shares, diagonal, shares_of, sizes
 from streamdp.types import FloatArray, IntArray
 
@@ -277,17 +277,18 @@ def _ascent(stretches: Sequence[_Likelihood], sweeps: int = 2) -> Scales:
     tried = [LEVELS, *[SCALES] * 4, SHAPES]
     scales = [float(each[len(each) // 2]) for each in tried]
     rough = ROUGH[len(ROUGH) // 2]
-    for _ in range(sweeps):
-        parts = [each.parts(rough) for each in stretches]
+    for sweep in range(sweeps):
+        # The first finds where to begin: half of many stretches tell.
+        some = stretches if sweep or len(stretches) < MOST_WINDOWS else stretches[::2]
+        parts = [each.parts(rough) for each in some]
         for number, candidates in enumerate(tried):
             found = np.zeros(len(candidates))
-            for stretch, own in zip(stretches, parts, strict=True):
+            for stretch, own in zip(some, parts, strict=True):
                 other = stretch.covariance(own, scales, number)
                 found += [stretch(other + size * own[number]) for size in candidates]
             scales[number] = float(candidates[int(np.argmax(found))])
         likely = [
-            sum(each(each.covariance(each.parts(part), scales)) for each in stretches)
-            for part in ROUGH
+            sum(each(each.covariance(each.parts(part), scales)) for each in some) for part in ROUGH
         ]
         rough = ROUGH[int(np.argmax(likely))]
     return Scales(tuple(scales[:-1]), rough, scales[-1])
@@ -379,21 +380,20 @@ def _counted(
     rough = scales.rough * sum(scales.kernels[1:])
     for place, weight in weights.items():
         batch = history.shares[place]
-        order = np.argsort(batch.cells, kind="stable")
-        cuts, last = batch.cells[order], len(order) - 1
+        cuts, last = batch.cells, len(batch.cells) - 1
         above = np.searchsorted(cuts, cells, side="right")
         one, other = (above - 1).clip(0), above.clip(max=last)
         apart = np.maximum(cuts[other] - cuts[one], 1e-9)
         part = ((cells - cuts[one]) / apart).clip(0.0, 1.0)
-        among = batch.noise[np.ix_(order, order)]
+        among = batch.noise
         noise += weight**2 * (
             (1.0 - part) ** 2 * among[one, one]
             + 2.0 * part * (1.0 - part) * among[one, other]
             + part**2 * among[other, other]
         )
-        shares = np.maximum.accumulate(batch.shares[order]).clip(0.0, 1.0)
+        shares = np.maximum.accumulate(batch.shares).clip(0.0, 1.0)
         ends = np.concatenate(([0.0], shares, [1.0]))
-        free = gap(ends[above], alone(batch, cells), ends[above + 1])
+        free = gap(ends[above], batch.cdf(cells), ends[above + 1])
         within += weight * np.sqrt(scales.shape * free)
         noise += weight**2 * (rough + 1.0 / history.sizes[place]) * free
     return np.asarray(noise + within**2 + 1e-12)

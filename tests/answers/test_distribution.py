@@ -8,7 +8,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from streamdp.answers.base import alone
 from streamdp.answers.counted import Counted, Shares, Stage, shares_of
 from streamdp.answers.job import Distribution
 from streamdp.answers.regression import History, share
@@ -174,5 +173,5 @@ def test_tails_go_on_from_the_density_of_the_outer_cuts() -> None:
     """A tail is long on one side alone: cuts in the middle do not tell how fast it falls."""
     exponential = -np.log(1.0 - DECILES) * 1000.0
     batch = Shares(exponential, DECILES, np.eye(9) * 1e-8)
-    found = alone(batch, np.array([-np.log(0.05) * 1000.0]))
+    found = batch.cdf(np.array([-np.log(0.05) * 1000.0]))
     assert abs(found[0] - 0.95) < 0.015

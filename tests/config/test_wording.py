@@ -167,7 +167,7 @@ def test_no_message_is_in_the_words_of_the_code(tmp_path: Path) -> None:
     assert [text for text in said if any(word in text for word in FOREIGN)] == []
 
 
-@pytest.mark.thinned(5)
+@pytest.mark.thinned(7)
 @pytest.mark.parametrize("name", yaml.safe_load(KINDS))
 def test_no_message_about_a_kind_is_in_the_words_of_the_code(tmp_path: Path, name: str) -> None:
     """Every value of a good release put in the wrong: its own place, no raw text, no traceback."""

@@ -194,7 +194,7 @@ def test_a_byte_that_no_encoding_knows_fails_no_question(
     backend.close()
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_no_value_fails_a_question_of_postgresql_after_its_check(
     postgres_server: str, kind: str

@@ -78,7 +78,7 @@ def lake(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda page: page.stem)
 def test_every_block_of_a_page_runs(
     page: Path, folder: Path, request: pytest.FixtureRequest

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import pytest
+
 from streamdp.engine.ingest import AT_FIRST
 from streamdp.engine.job import Job
 from streamdp.privacy.filters import Caps
@@ -37,6 +39,7 @@ def many(folder: Path, files: int) -> tuple[World, Job, Looking]:
     return world, replace(world.job(), source=source, backend=backend), source
 
 
+@pytest.mark.long
 def test_the_first_files_are_released_before_the_last_are_looked_at(tmp_path: Path) -> None:
     """Two jobs and more than two looks: each file is released once by each, in order."""
     files = 2 * AT_FIRST + 30

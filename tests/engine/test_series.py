@@ -140,6 +140,7 @@ class TimedSink(ListSink):
         self.times.append((release.kind, round(self.clock.passed, 6)))
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("took", [0.0, 0.04, 0.3], ids=["quick", "slow", "beyond the slot"])
 @pytest.mark.parametrize("yes", [(), (20,)], ids=["noes", "a yes amid"])
 def test_a_courier_that_wakes_amid_a_series_has_nothing_of_it_to_deliver(

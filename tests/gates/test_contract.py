@@ -169,7 +169,7 @@ def test_every_test_is_here() -> None:
     assert kinds | {"custom"} == set(TESTS.names())
 
 
-@pytest.mark.thinned(5)
+@pytest.mark.thinned(10)
 @every
 @pytest.mark.parametrize("neighbour", ["add-remove", "substitute"])
 @pytest.mark.parametrize("rows", [1, 2])

@@ -147,6 +147,7 @@ def test_it_releases_and_learns(tmp_path: Path, variant: str) -> None:
     assert json.dumps(kind.signature())
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_an_empty_batch_is_drawn_like_any_other(tmp_path: Path, variant: str) -> None:
     """No records: nine values, no error."""

@@ -36,7 +36,7 @@ def prior_of(tree: QuantileTree, scale: float = 1.5, *, shapes: bool = False) ->
     return replace(robust, shapes=shapes_from_guess(tree.quantiles, 0.0, scale) if shapes else None)
 
 
-@pytest.mark.thinned(5)
+@pytest.mark.thinned(15)
 @pytest.mark.parametrize("form", CANDIDATES.values(), ids=CANDIDATES)
 @pytest.mark.parametrize("rows", [1, 30, 10**10])
 @pytest.mark.parametrize("epsilon", ["1/100000", "1/10", "1000"])

@@ -105,6 +105,7 @@ def test_the_ledger_is_charged_and_read_as_for_any_release(tmp_path: Path) -> No
     assert np.shape(json.loads(state)["parameters"]) == (3, 2)
 
 
+@pytest.mark.long
 def test_a_large_epsilon_teaches_the_truth() -> None:
     """Locations leave a wrong guess for the quantiles; at a small one they stay about the guess."""
     batch, away = counts([80] * 10 + [85] * 10 + [90] * 10), {}
@@ -149,6 +150,7 @@ def test_each_group_learns_from_its_own_gradient() -> None:
     assert low.max() < 48.0 < 52.0 < high.min()
 
 
+@pytest.mark.long
 def test_accuracy_is_that_of_what_the_release_gets(tmp_path: Path) -> None:
     """Half of epsilon for the gradient: the error of half of epsilon, and twice as much needed.
 

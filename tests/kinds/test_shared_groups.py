@@ -85,6 +85,7 @@ def moving() -> Sequence[Counts]:
     return days(14)
 
 
+@pytest.mark.long
 def test_a_small_group_is_nearer_for_what_the_large_one_released(
     moving: Sequence[Counts],
 ) -> None:
@@ -100,6 +101,7 @@ def test_a_small_group_is_nearer_for_what_the_large_one_released(
     assert np.mean(together) < 0.9 * np.mean(alone)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("common", "least", "most"), [(True, 0.7, 1.0), (False, 0.0, 0.45)])
 def test_groups_that_move_apart_soon_trust_their_own_past(
     common: bool, least: float, most: float

@@ -87,6 +87,7 @@ def staying(public: np.ndarray) -> list[float]:
     return [error for seed in range(3) for error in errors(learner, 25, seed)]
 
 
+@pytest.mark.long
 def test_drawn_quantiles_leave_public_rows_only_for_gain() -> None:
     """Where public rows are right, learning errs hardly more than staying with them.
 
@@ -99,6 +100,7 @@ def test_drawn_quantiles_leave_public_rows_only_for_gain() -> None:
     assert fmean(learned) < 0.8 * fmean(alone)
 
 
+@pytest.mark.long
 def test_drawn_quantiles_leave_public_rows_that_releases_contradict() -> None:
     """Rows from elsewhere lose their weight, but for that of the robust prior, and stay a state."""
     wrong = np.random.default_rng(3).normal(600.0, 10.0, 5_000)

@@ -288,6 +288,7 @@ def test_previous_is_of_the_same_section() -> None:
     assert streamdp.release(records(), ledger=ledger, previous=first, **again).epsilon == 0.2
 
 
+@pytest.mark.long
 def test_previous_makes_the_next_more_accurate() -> None:
     """Days of one law under a bad guess, which what is learned makes up for."""
     rows = np.random.default_rng(1).normal(5000, 300, 300).round()

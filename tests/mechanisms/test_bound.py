@@ -139,6 +139,7 @@ def test_a_draw_that_knows_nothing_comes_near_its_bound(
     assert np.mean(errors > found[0].rank_error(0.5) / 3) > 0.1
 
 
+@pytest.mark.long
 def test_simulated_releases_stay_within_the_bound_of_the_plan() -> None:
     """Of a quarter of the releases of two settings, and of a twentieth."""
     grid = Grid(Fraction(1, 10), -(10**4), 10**4)

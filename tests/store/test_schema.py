@@ -97,6 +97,7 @@ def test_nothing_else_is_in_the_file(tmp_path: Path, added: str) -> None:
     assert not sound(world.path)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("fixture", FIXTURES, ids=lambda fixture: fixture.stem)
 def test_nothing_else_is_in_the_file_of_an_earlier_version(fixture: Path, tmp_path: Path) -> None:
     """Its copies too; a trigger is found before it could fire at a step of the upgrade."""

@@ -33,6 +33,7 @@ def test_intervals_hold(said: list[Said]) -> None:
         assert held([one for each in found if each.startswith(kind) for one in found[each]]) >= 0.93
 
 
+@pytest.mark.long
 def test_no_mean_or_quantile_lies_outside_its_bounds(said: list[Said]) -> None:
     """Nor do the ends of its interval."""
     for each in said:

@@ -60,6 +60,7 @@ def test_the_regret_is_within_the_bound_after_every_batch(
     assert sum(exceeded(kind, law, seed) for seed in range(SEEDS)) <= 1
 
 
+@pytest.mark.long
 def test_drawn_actions_are_as_frequent_as_their_weights() -> None:
     """Over many releases from one state: with the weights that were published beside them."""
     actions = Actions((("a", "x"), ("b", "y"), ("c", "z")), 1)

@@ -5,7 +5,7 @@ import pytest
 from tests.privacy.choices import SELECTIONS, selection_loss
 
 
-@pytest.mark.thinned(5)
+@pytest.mark.thinned(10)
 @pytest.mark.parametrize("name", SELECTIONS)
 def test_a_choice_loses_epsilon_and_no_more(name: str) -> None:
     """Under flat and extreme virtual records; the bound is nearly met where it is tight."""

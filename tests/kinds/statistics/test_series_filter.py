@@ -116,6 +116,7 @@ def test_any_value_leaves_finite_numbers(values: list[float], nonnegative: bool)
     assert not nonnegative or not (seen.lower < 0).any()
 
 
+@pytest.mark.long
 def test_small_counts_under_much_noise_are_covered_each() -> None:
     """Where the belief of a count lies below 0 the interval is that of what is left of it."""
     means = np.repeat([0.5, 1.0, 2.0, 4.0, 20.0], 30)

@@ -264,6 +264,7 @@ def test_any_batch_is_drawn(size: int) -> None:
     assert all(np.isfinite([v for v in row.values() if isinstance(v, float)]).all() for row in rows)
 
 
+@pytest.mark.long
 def test_the_clip_narrows_to_the_values() -> None:
     """A mean over far too wide bounds is clipped nearer once much of the values is seen."""
     measures = {"mean": {"mean": "x", "resolution": 1, "bounds": [-5000, 5000]}}

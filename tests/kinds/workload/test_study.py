@@ -107,6 +107,7 @@ def test_a_trace_has_cells_with_bands_and_weights_of_hypotheses() -> None:
     np.testing.assert_allclose(trace.weights.sum(axis=1), 1.0)
 
 
+@pytest.mark.long
 def test_plans_foretell_releases_with_a_memory_and_without() -> None:
     """Near what a replay shows; less with more epsilon."""
     foretold = AverageError().expected(kind("hypotheses"))

@@ -38,6 +38,7 @@ def gradient(**keys: object) -> Quantiles:
     return replace(made, learner=OnlineGradient(*about, known.first, known.histograms))
 
 
+@pytest.mark.long
 def test_it_errs_less_than_no_learning() -> None:
     """Normal batches that move a little, with a guess that is off."""
     random = np.random.default_rng(3)

@@ -64,6 +64,7 @@ def test_the_same_on_larger_batches(case: Case) -> None:
     assert worst.loss >= 0.99 or case.bound == "loose"
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("grains", [2, 3])
 def test_spread_records_lose_no_more(grains: int) -> None:
     """With several grains a cell, the pair and priors that are worst with one stay in bounds."""

@@ -64,7 +64,7 @@ def p_value(observed: Counter[Cells], law: Law[Cells]) -> float:
 @pytest.mark.parametrize("name", ["independent K=2", "joint K=4"])
 def test_draws_follow_the_law_and_no_other(name: str) -> None:
     """Draws fit the exact law, and reject that of epsilon ± 10 %."""
-    check(name, 5_000, PublicEntropy("sampler"))
+    check(name, 3_000, PublicEntropy("sampler"))
 
 
 @pytest.mark.long

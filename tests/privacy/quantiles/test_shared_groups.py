@@ -123,6 +123,7 @@ def _values(outcome: Outcome) -> tuple[float, ...]:
     return tuple(float(row["value"] or 0) for row in outcome.rows)
 
 
+@pytest.mark.long
 def test_a_group_that_is_sure_of_what_was_drawn_before_costs_no_more() -> None:
     """The second prior hangs on the first draw alone: at most epsilon together, and nearly that."""
     worst = max(loss(Grouped(one, ("o",), GROUPS), {}, neighbours()) for one in followers())
