@@ -34,6 +34,7 @@ _NUMBERS = (r"v(\d+)(\.gz)?\.metadata\.json(\.gz)?", r"(\d+)-[^/]*\.metadata\.js
 _BROKEN = (
     *(OSError, ValueError, TypeError, LookupError, EOFError, AttributeError, ArithmeticError),
     *(AssertionError, NotImplementedError, RecursionError, MemoryError, struct.error, zlib.error),
+    SystemError,  # its compiled decoder, of a text whose length is below zero
 )
 """Exceptions of the library at bytes that are no metadata or manifest."""
 

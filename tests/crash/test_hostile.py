@@ -26,6 +26,7 @@ def every_place() -> Iterator[Any]:
             yield pytest.param(name, marks=[] if name in short else pytest.mark.long)
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("name", list(every_place()))
 def test_a_sink_at_a_hostile_place(name: str) -> None:
     """What stood there stands there, the reason is told, the other sinks have everything."""

@@ -391,6 +391,7 @@ def test_marks_are_found_nowhere() -> None:
     assert found == []
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("where", ["a file that is deleted", "the terminal", "a digest"])
 def test_a_leak_is_found(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Power: one value, one word or one digest that gets out is found, wherever it went."""
@@ -514,12 +515,14 @@ def test_a_trace_of_one_record_is_found(monkeypatch: pytest.MonkeyPatch) -> None
     assert twins.difference(("7",) * 20, "7")
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("seed", range(len(edited.WORLDS)))
 def test_copies_put_back(seed: int) -> None:
     """Refused, charged for all that was forgotten, never above a cap, whatever was edited."""
     assert list(restores.wrongs(seed, 2)) == []
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(
     ("seed", "most", "module", "name", "mistake"),
     [

@@ -190,8 +190,12 @@ def test_hostile_names_run_nothing(page: Page, address: str) -> None:
     assert (opened, said) == ([], [])
 
 
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.long)])
-def test_accessibility_has_no_serious_finding(browser: Browser, address: str, scheme: Any) -> None:
+@pytest.mark.thinned(6)
+@pytest.mark.parametrize("paths", [PATHS[turn::3] for turn in range(3)])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_accessibility_has_no_serious_finding(
+    browser: Browser, address: str, scheme: Any, paths: tuple[str, ...]
+) -> None:
     """By axe-core: nothing serious or critical on any page, in light and in dark."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is missing")
     context = _context(browser, color_scheme=scheme, bypass_csp=True)
@@ -200,7 +204,7 @@ def test_accessibility_has_no_serious_finding(browser: Browser, address: str, sc
     page.goto(f"{address}/")
     page.evaluate("document.querySelector('main').append(document.createElement('input'))")
     assert "label" in [each["id"] for each in axe.Axe().run(page).response["violations"]]
-    for path in PATHS:
+    for path in paths:
         page.goto(address + path, wait_until="networkidle")
         for violation in axe.Axe().run(page).response["violations"]:
             if violation["impact"] in ("serious", "critical"):

@@ -114,6 +114,7 @@ def values(root: ElementTree.Element, points: Points) -> list[float]:
     return [zero + y * step for _, y in points]
 
 
+@pytest.mark.long
 def test_points_of_a_line_lie_at_the_numbers_of_the_table() -> None:
     """And so do both ends of its band, within a pixel."""
     found = quantiles(range(9), shares=(0.5,))

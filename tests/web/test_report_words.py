@@ -136,6 +136,7 @@ def sentence(name: str, found: Json, unit: str = UNIT) -> str:
     return change_said(name, change, lower, upper, unit, differ, rose)
 
 
+@pytest.mark.long
 def test_changes_of_quantiles_are_those_of_ask(configuration: Configuration) -> None:
     """To the last digit, of each quantile and of all deciles, and in the same words."""
     found = told(configuration, "air_time")
