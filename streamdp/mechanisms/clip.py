@@ -253,6 +253,8 @@ class Clip:
     def hidden(self, records: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Bounds on what clipping hides of means of values and of squares of distances.
 
+        For sums and variances; intervals of means follow from `Overshoot`.
+
         A batch may overshoot more than the average: twice as much, or by two deviations of so many
         records. One reach is added for the share of records that noise alone could be.
 

@@ -34,6 +34,7 @@ from streamdp.kinds.statistics.measures.series_filter import (
     SeriesFilter,
 )
 from streamdp.mechanisms.clip import DISTANCES, Clip
+from streamdp.mechanisms.overshoot import Overshoot
 from streamdp.types import BoolArray, FloatArray, Grid, Json, SumQuery, TableQuery, Term
 
 Moment = Literal["sum", "mean", "variance"]
@@ -167,9 +168,8 @@ class MomentOf:
                 seen, asked, noisy, numbers, series, state.get("series"), weekday, of_mean
             )
         after["clip"] = self._following(seen, asked, mean, n).stored()
-        hidden = self._hidden(seen, numbers, mean)
         drawn = Estimates(value, value - below, value + above, variance)
-        ends = [self._ends(seen, numbers, each, hidden) for each in (drawn, found)]
+        ends = self._ends(seen, numbers, mean, (drawn, found))
         rows = self._rows(value, found.point, ends, variance, empty)
         if self.moment == "sum":
             return after, rows
@@ -305,30 +305,34 @@ class MomentOf:
         return series.step(state, (squares - mean**2 - v).tolist(), noise.tolist(), weekday)
 
     def _ends(
-        self,
-        clip: Clip,
-        numbers: Estimates,
-        found: Estimates,
-        hidden: tuple[FloatArray, FloatArray],
-    ) -> tuple[FloatArray, FloatArray]:
-        """Ends of the moment, by all that may be wrong with an estimate of clipped values.
+        self, clip: Clip, numbers: Estimates, mean: FloatArray, estimates: Sequence[Estimates]
+    ) -> list[tuple[FloatArray, FloatArray]]:
+        """Ends of the moment, by all that may be wrong with estimates of clipped values."""
+        if self.moment == "mean":
+            overshoot = Overshoot.of(clip)
+            return [self._ends_of_mean(clip, numbers, each, overshoot) for each in estimates]
+        below, above = self._hidden(clip, numbers, mean)
+        found = estimates
+        if self.moment == "variance":
+            most = float(clip.reach) ** 2
+            found = [_within_clip(each, numbers, 0.0, most) for each in estimates]
+        return [(each.lower - below, each.upper + above) for each in found]
 
-        Noise and the number of records are wrong independently of each other; what clipping hides
-        lies on one side. Numbers of records are filtered, so their error lasts: more releases do
-        not lessen it.
-        """
-        below, above = found.point - found.lower, found.upper - found.point
-        if self.moment == "sum":
-            return found.lower - hidden[0], found.upper + hidden[1]
-        most = float(clip.reach)
-        centre, least, most = (
-            (clip.centre, -most, most) if self.moment == "mean" else (0, 0.0, most**2)
+    def _ends_of_mean(
+        self, clip: Clip, numbers: Estimates, found: Estimates, overshoot: Overshoot
+    ) -> tuple[FloatArray, FloatArray]:
+        """Ends of a mean, by noise and what clipping hides together."""
+        most, cells = float(clip.reach), clip.grid(self.grid)
+        lower, upper = found.lower - clip.centre, found.upper - clip.centre
+        of_clipped = Estimates(found.point - clip.centre, lower, upper, found.variance)
+        of_clipped = _within_clip(of_clipped, numbers, -most, most)
+        below, above = overshoot.widened(
+            of_clipped.point - of_clipped.lower,
+            of_clipped.upper - of_clipped.point,
+            divisor(numbers),
+            (float(cells.lower - self.grid.lower), float(self.grid.upper - cells.upper)),
         )
-        quotient = found.point - centre
-        below, above = ends(quotient, below, above, numbers)
-        lower = np.maximum(quotient - below, np.minimum(least, quotient))
-        upper = np.minimum(quotient + above, np.maximum(most, quotient))
-        return centre + lower - hidden[0], centre + upper + hidden[1]
+        return found.point - below, found.point + above
 
     def _hidden(
         self, clip: Clip, numbers: Estimates, mean: FloatArray
@@ -342,8 +346,6 @@ class MomentOf:
         if self.moment == "sum":
             records = np.maximum(numbers.upper, 1.0)
             return below * records, above * records
-        if self.moment == "mean":
-            return below, above
         moved = np.maximum(below, above)
         whole = clip.grid(self.grid) == self.grid
         off = 2 * np.abs(mean) * moved
@@ -387,3 +389,21 @@ class MomentOf:
             return 0.0, (self.grid.upper - self.grid.lower) ** 2 / 4.0
         low = 0.0 if self.grid.lower >= 0 else -np.inf
         return low, (0.0 if self.grid.upper <= 0 else np.inf)
+
+
+def _within_clip(found: Estimates, numbers: Estimates, least: float, most: float) -> Estimates:
+    """An estimate of a quotient with the ends that an unsure number of records adds to.
+
+    Noise and the number of records are wrong independently of each other. Numbers of records are
+    filtered, so their error lasts: more releases do not lessen it.
+
+    Args:
+        found: The quotient, with ends by the noise of its total.
+        numbers: Of records.
+        least: The least that the quotient of clipped values can be.
+        most: The most.
+    """
+    point = found.point
+    below, above = ends(point, point - found.lower, found.upper - point, numbers)
+    lower = np.maximum(point - below, np.minimum(least, point))
+    return replace(found, lower=lower, upper=np.minimum(point + above, np.maximum(most, point)))

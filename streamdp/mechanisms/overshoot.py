@@ -1,0 +1,207 @@
+"""The posterior of what lies beyond a clip's reach, from released distances alone.
+
+With d the distance of a value from the centre and r the reach, records exceed a distance t with
+probability
+
+    S(t) = A · exp(-α·((t/r)^β - 1)/β),
+
+where A is the share beyond the reach, α how fast it falls there, and β how much faster it falls
+farther out: nearly 0 for a power law, 1 for an exponential tail, 2 for a normal one. The mean
+overshoot is the integral of S from r on. The released numbers of records by distance weigh these
+tails; noise hides most far cells, so that what is known of them follows from how the near ones
+fall. The prior is the tail of a t law of five degrees of freedom of the guessed spread, or of the
+spread that is likely where bounds stand for a guess.
+
+A mean of clipped values is off by noise and by the overshoot, and its interval by their sum: two
+bounds added up would be several times as wide.
+
+Constants are chosen on the development streams of `tests.benchmarks.smoothing` and
+`tests.benchmarks.calibration_kinds`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamdp.mechanisms.clip import DISTANCES, Clip
+from streamdp.types import FloatArray
+
+LEVEL, WIDTH = 0.95, 1.96
+"""Of intervals, and their half width in standard deviations of a normal law."""
+
+SHARES = np.geomspace(1e-4, 1.0, 26)
+"""A: shares of records beyond the reach that are tried."""
+
+SHAPES, FALLS = (0.02, 0.25, 0.6, 1.2, 2.0), np.geomspace(0.2, 16.0, 16)
+"""β and α that are tried."""
+
+SHARE_DOUBT, FALL_DOUBT = 1.5, 0.8
+"""Deviations of the logarithms of A and α about those of the guessed law."""
+
+LEAST_FALL, MOST_SPREADS = 0.25, 5.0
+"""Least α of the guessed law, and spreads from which on it says nothing more: releases have chosen
+a reach that lies farther out."""
+
+LIKELY_SPREADS = 2.0
+"""Times the spread that is likely above which released distances refute a guess."""
+
+SLOW, SLOW_WEIGHT = 1.8, 0.5
+"""α below which a power law hardly has a mean, and how much it weighs against other tails."""
+
+NEAR = 8.0
+"""Part of the reach from which on distances tell of the tail."""
+
+DIFFERS = 0.3
+"""Part of the records of a distance by which a tail of another form may differ; twice and three
+times as much one and two doublings within the reach."""
+
+MOST_COST = 5.0
+"""Squared deviations that count at most against a tail where a distance within the reach holds more
+records: values that pile up there are no part of it."""
+
+EXCESS = 1.3
+"""Share of records beyond the nearest distance from which on a tail is none: a little over all."""
+
+OUT_TO = np.geomspace(1.0, 64.0, 49)
+"""Distances over the reach between which tails are integrated."""
+
+QUANTILES = 12
+"""Equally probable means that stand for the posterior."""
+
+SIGNS = (0.0, 0.5, 1.0)
+"""Parts of the overshoot by which a mean is off, equally likely: distances tell no sign, and two
+tails cancel in part. All of it where bounds leave one tail alone."""
+
+OF_BATCH = 1.25
+"""Times its deviation that a batch's overshoot differs: few far records have skewed sums."""
+
+HALVINGS = 20
+"""Bisections of a half width."""
+
+_SHAPE, _FALL = (
+    each.ravel()[:, None] for each in np.meshgrid(np.array(SHAPES), FALLS, indexing="ij")
+)
+_SLOW = np.where((SHAPES[1] > _SHAPE) & (_FALL < SLOW), math.log(SLOW_WEIGHT), 0.0)[:, 0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Overshoot:
+    """What lies beyond the reach of a clip, in cells.
+
+    Args:
+        means: Equally probable means of max(d - reach, 0) over records, ascending.
+        square: Mean of its square.
+    """
+
+    means: FloatArray
+    square: float
+
+    @classmethod
+    def of(cls, clip: Clip) -> Overshoot:
+        """The posterior of the overshoot, from the distances that a clip remembers."""
+        reach = float(clip.reach)
+        within = max(clip.farthest, 1.0) / reach > OUT_TO
+        tails = _tails(OUT_TO) * within
+        steps, middle = np.diff(OUT_TO), (OUT_TO[1:] + OUT_TO[:-1]) / 2.0
+        parts = (tails[:, 1:] + tails[:, :-1]) / 2.0 * steps
+        first, second = parts.sum(axis=1) * reach, parts @ (2.0 * (middle - 1.0)) * reach**2
+        weights = _weights(clip)
+        means = SHARES[:, None] * first
+        order = np.argsort(means, axis=None)
+        levels = np.cumsum(weights.ravel()[order])
+        asked = (np.arange(QUANTILES) + 0.5) / QUANTILES * levels[-1]
+        found = means.ravel()[order][np.searchsorted(levels, asked)]
+        return cls(found, float((weights * SHARES[:, None] * second).sum()))
+
+    def widened(
+        self, below: FloatArray, above: FloatArray, records: FloatArray, room: tuple[float, float]
+    ) -> tuple[FloatArray, FloatArray]:
+        """How far the means of groups may lie below and above those of their clipped values.
+
+        Noise and overshoot are independent: the half width is what their sum exceeds as rarely as
+        the level says.
+
+        Args:
+            below: Half widths by noise alone, one a group.
+            above: The same above.
+            records: Of each group.
+            room: Cells between the clip and the column's bounds, below and above.
+        """
+        alone = min(room) < float(self.means.mean())
+        chance = OF_BATCH * np.sqrt(self.square / records)
+        rooms = np.array(room)[:, None]
+        noise = np.hypot(np.array((below, above)) / WIDTH, np.minimum(chance, rooms))
+        parts = np.multiply.outer(np.minimum(self.means, rooms), (1.0,) if alone else SIGNS)
+        low, high = _half_widths(noise, parts.reshape(2, 1, -1), one_sided=alone)
+        return low, high
+
+
+def _tails(distances: FloatArray) -> FloatArray:
+    """S(t)/A at distances over the reach, shape (tails, distances)."""
+    logs = np.log(np.maximum(distances, 1e-12))
+    return np.asarray(np.exp(-_FALL * np.expm1(_SHAPE * logs) / _SHAPE))
+
+
+def _weights(clip: Clip) -> FloatArray:
+    """Posterior weights of shares and tails, shape (shares, tails)."""
+    reach = float(clip.reach)
+    edges = np.array([0.0, *(clip.unit * 2.0**power for power in range(DISTANCES - 1)), 1e30])
+    edges /= reach
+    low, high, released = edges[:-1], edges[1:], np.array(clip.distances)
+    tells = (high > 1.0 / NEAR) & (low >= 0.5 / NEAR)
+    low, high, released = low[tells], high[tells], released[tells]
+    farthest = max(clip.farthest, 1.0) / reach
+    beyond = np.where(low >= farthest, 0.0, _tails(low))
+    falls = beyond - np.where(high >= farthest, 0.0, _tails(high))
+    records = max(sum(clip.distances), DISTANCES**0.5 / 2.0 * math.sqrt(clip.spread), 1.0)
+    expected = records * SHARES[:, None, None] * falls
+    inside = 1.0 + np.maximum(-np.log2(np.minimum(high, 1.0)), 0.0)
+    variance = clip.spread + np.maximum(expected, 1.0) + (DIFFERS * inside * expected) ** 2
+    cost = (released - expected) ** 2 / variance + np.log(variance)
+    body = np.maximum(released, 0.0)
+    of_body = np.log(clip.spread + np.maximum(body, 1.0) + (DIFFERS * inside * body) ** 2)
+    more = (high <= 1.0) & (released > expected)
+    cost = np.where(more, np.minimum(cost, MOST_COST + of_body), cost)
+    likely = -0.5 * cost.sum(axis=2)
+    logs = likely + _prior(clip)
+    logs[SHARES[:, None] * _tails(low[:1])[:, 0] > EXCESS] = -np.inf
+    weights = np.exp(logs - logs.max())
+    return np.asarray(weights / weights.sum())
+
+
+def _prior(clip: Clip) -> FloatArray:
+    """Logarithms of prior weights of shares and tails, by the guessed law, up to a constant."""
+    likely = clip.likely_scale()
+    spread = min(clip.scale, LIKELY_SPREADS * likely) if clip.guessed else likely
+    square = min(clip.reach / spread, MOST_SPREADS) ** 2
+    share, fall = -2.5 * math.log1p(square / 5.0), max(5.0 * square / (5.0 + square), LEAST_FALL)
+    of_shares = ((np.log(SHARES) - share) / SHARE_DOUBT) ** 2
+    of_tails = ((np.log(_FALL[:, 0]) - math.log(fall)) / FALL_DOUBT) ** 2
+    return np.asarray(_SLOW - 0.5 * (of_shares[:, None] + of_tails))
+
+
+def _half_widths(noise: FloatArray, hidden: FloatArray, *, one_sided: bool) -> FloatArray:
+    """What normal noise plus a hidden part exceeds in size as rarely as the level says.
+
+    Args:
+        noise: Deviations, shape (2, groups): of the lower side and of the upper one.
+        hidden: Equally probable hidden parts of either side, shape (2, 1, parts).
+        one_sided: Ask for the probability on the side of the hidden part alone, and half of what
+            the level leaves; else on both.
+    """
+    from scipy.special import ndtr
+
+    noise = np.maximum(noise, 1e-12)
+    asked = (1.0 - LEVEL) / (2.0 if one_sided else 1.0)
+    low, high = np.zeros_like(noise), hidden.max(axis=2) + 5.0 * noise
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2.0
+        missed = ndtr((hidden - middle[..., None]) / noise[..., None])
+        if not one_sided:
+            missed += ndtr((-hidden - middle[..., None]) / noise[..., None])
+        farther = missed.mean(axis=2) > asked
+        low, high = np.where(farther, middle, low), np.where(farther, high, middle)
+    return np.asarray(high)

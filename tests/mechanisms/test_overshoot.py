@@ -1,0 +1,99 @@
+"""The posterior of what lies beyond a reach tells tails apart, and intervals hold both parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from streamdp.mechanisms.clip import DISTANCES, Clip
+from streamdp.mechanisms.overshoot import Overshoot
+from streamdp.types import FloatArray
+
+Law = Callable[[np.random.Generator], FloatArray]
+
+RECORDS = 40_000
+EDGES = np.array([0.0, *(10.0 * 2.0**power for power in range(DISTANCES - 1)), np.inf])
+
+
+def clip(distances: FloatArray, reach: int, noise: float, scale: float = 40.0) -> Clip:
+    """A clip around 0 that remembers the distances of so many records, with noise."""
+    chance = np.random.default_rng(1)
+    released = np.histogram(distances, EDGES)[0] + chance.normal(0.0, noise, DISTANCES)
+    return Clip(0, reach, 10, scale, tuple(released.tolist()), noise**2)
+
+
+def lognormal(chance: np.random.Generator) -> FloatArray:
+    """Most values pile up below the mean, and one tail is heavy."""
+    return np.abs(chance.lognormal(3.0, 1.5, RECORDS) - 60.0)
+
+
+@pytest.mark.parametrize(
+    ("law", "noise"),
+    [
+        (lambda g: np.abs(g.normal(0.0, 60.0, RECORDS)), 30.0),
+        (lambda g: np.abs(g.normal(0.0, 60.0, RECORDS)), 600.0),
+        (lambda g: g.exponential(50.0, RECORDS), 30.0),
+        (lambda g: g.exponential(50.0, RECORDS), 600.0),
+        (lambda g: np.abs(g.standard_t(3.0, RECORDS) * 40.0), 30.0),
+        (lambda g: np.abs(g.standard_t(3.0, RECORDS) * 40.0), 600.0),
+        (lognormal, 30.0),
+    ],
+)
+def test_the_overshoot_is_within_the_posterior(law: Law, noise: float) -> None:
+    """Of light tails and heavy ones, where noise hides the far cells and where it does not."""
+    distances = law(np.random.default_rng(2))
+    true = float(np.maximum(distances - 150.0, 0.0).mean())
+    found = Overshoot.of(clip(distances, 150, noise)).means
+    assert (np.diff(found) >= 0.0).all()
+    assert 0.7 * found[0] <= true <= 1.3 * found[-1]
+
+
+def test_values_that_pile_up_within_the_reach_do_not_hide_a_heavy_tail() -> None:
+    """Taken for a tail, the pile falls so fast that next to nothing would lie beyond."""
+    distances = lognormal(np.random.default_rng(3))
+    found = Overshoot.of(clip(distances, 150, 300.0)).means
+    assert found[-1] > 0.7 * float(np.maximum(distances - 150.0, 0.0).mean())
+
+
+def test_more_noise_leaves_more_in_doubt() -> None:
+    distances = np.random.default_rng(4).exponential(50.0, RECORDS)
+    sure, unsure = (Overshoot.of(clip(distances, 150, noise)).means for noise in (10.0, 2000.0))
+    assert unsure[-1] - unsure[0] > 2 * (sure[-1] - sure[0])
+
+
+def test_with_nothing_seen_the_guess_says_how_much_is_hidden() -> None:
+    """A reach of a fifth of the spread hides most of it; a guess that is too wide gives way."""
+    nothing = Clip(0, 8, 10, 40.0, (0.0,) * DISTANCES, 1e12)
+    assert np.median(Overshoot.of(nothing).means) > 8
+    near = np.abs(np.random.default_rng(5).normal(0.0, 20.0, RECORDS))
+    right, wide = (clip(near, 60, 30.0, scale) for scale in (20.0, 20_000.0))
+    assert Overshoot.of(wide).means[-1] < 3 * Overshoot.of(right).means[-1]
+
+
+def test_nothing_lies_beyond_bounds_within_the_reach() -> None:
+    within = replace(
+        clip(np.random.default_rng(6).exponential(50.0, RECORDS), 150, 30.0), farthest=150
+    )
+    assert Overshoot.of(within).means.tolist() == [0.0] * 12
+    half = np.array([10.0])
+    below, above = Overshoot.of(within).widened(half, half, np.array([900.0]), (0.0, 0.0))
+    assert below == pytest.approx(half, rel=1e-3)
+    assert above == pytest.approx(half, rel=1e-3)
+
+
+def test_an_interval_holds_noise_and_what_is_hidden_together() -> None:
+    """Of a tail on one known side and of one on either: wider than noise, shorter than the sum."""
+    means = np.linspace(8.0, 12.0, 12)
+    chance, drawn = np.random.default_rng(7), 200_000
+    off = chance.normal(0.0, 5.0, drawn) + chance.choice(means, drawn)
+    half, records = np.array([1.96 * 5.0]), np.array([1e6])
+    below, above = Overshoot(means, 0.0).widened(half, half, records, (0.0, 1e9))
+    assert 0.94 < float(((off > -below[0]) & (off < above[0])).mean()) <= 0.985
+    assert below == pytest.approx(half, rel=1e-3)
+    assert above[0] < 9.8 + 12.0
+    low, high = Overshoot(means, 0.0).widened(half, half, records, (1e9, 1e9))
+    assert low == pytest.approx(high)
+    assert 9.8 < high[0] < above[0]
