@@ -15,7 +15,6 @@ from streamdp.cli.options import (
     json_option,
     load_configuration,
     require_job,
-    require_release,
 )
 from streamdp.cli.output import print_rows
 from streamdp.errors import ConfigurationError, QuestionError
@@ -172,7 +171,7 @@ def _of_one(
     """Answers from the published rows of one release of a workload."""
     from streamdp import wiring
     from streamdp.kinds.registry import spec_of
-    from streamdp.store.archive import signature_of
+    from streamdp.store.archive import require_release, signature_of
     from streamdp.store.migrations import open_to_read
 
     section = configuration.releases[job]

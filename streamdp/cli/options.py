@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from streamdp.config import Configuration
     from streamdp.database import Database
     from streamdp.store.sqlite import SqliteStore
-    from streamdp.types import Release
 
 
 DEFAULT_PATH = Path("config.yaml")
@@ -116,23 +115,6 @@ def require_job(configuration: Configuration, job: str) -> None:
         ConfigurationError: With the nearest name.
     """
     require_name(job, configuration.releases, "release")
-
-
-def require_release(database: Database, job: str, batch: str) -> Release:
-    """The release of a batch.
-
-    Raises:
-        StreamdpError: There is none.
-    """
-    from streamdp.store.archive import find_release
-
-    release = find_release(database, job, batch)
-    if release is None:
-        raise StreamdpError(
-            f"{job} has no release of {batch!r}",
-            hint="`streamdp releases` lists the batches that were released",
-        )
-    return release
 
 
 HELP = """Print the completion script of a shell.

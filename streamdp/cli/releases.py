@@ -19,7 +19,6 @@ from streamdp.cli.options import (
     load_configuration,
     moment,
     require_job,
-    require_release,
 )
 from streamdp.cli.output import Form, apart, fits, print_rows, sparkline
 from streamdp.privacy.amounts import ATTO, NANO
@@ -168,6 +167,7 @@ def show(job: str, batch: str, config_path: Path, as_json: bool) -> None:
     from streamdp.reports.releases.series import columns_of
     from streamdp.reports.releases.told import fields_of, measurements_in_words
     from streamdp.sinks.columns import record
+    from streamdp.store.archive import require_release
     from streamdp.store.ledger.privacy_guarantee import claim_of
     from streamdp.store.measurements import measurements_of
     from streamdp.store.migrations import open_to_read

@@ -378,14 +378,14 @@ class SourceSection(Section):
             )
         if not is_table and self.engine.reads_files():
             self._check_files(document, path)
-        elif not isinstance(self.batches, Windows):
-            refuse(
-                "a table is cut by time",
-                document,
-                (*path, "batches"),
-                "batches: {column: , every: , start: }",
-            )
+        else:
+            self._require_windows(document, path)
         self.engine.check(self.location(), document, path)
+
+    def _require_windows(self, document: Document, path: Path) -> None:
+        if not isinstance(self.batches, Windows):
+            hint = "batches: {column: , every: , start: }"
+            refuse("a table is cut by time", document, (*path, "batches"), hint)
 
     def _check_query(self, unit: str | None, document: Document, path: Path) -> None:
         """Require a query that makes a row of one record, with the columns of its time and unit."""
@@ -461,13 +461,7 @@ class SourceSection(Section):
 
     def _check_lake(self, format: LakeFormat, document: Document, path: Path) -> None:
         """A table in a folder is cut by time: its files are no batches, as they are rewritten."""
-        if not isinstance(self.batches, Windows):
-            refuse(
-                "a table is cut by time",
-                document,
-                (*path, "batches"),
-                "batches: {column: , every: , start: }",
-            )
+        self._require_windows(document, path)
         if is_address(self.path) or glob.has_magic(self.path):
             refuse(
                 f"{_TABLE[format]} is read from a folder of this machine",

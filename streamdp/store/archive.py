@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from streamdp.database import Database
-from streamdp.errors import IntegrityError
+from streamdp.errors import IntegrityError, StreamdpError
 from streamdp.store import measurements, row_checksums
 from streamdp.store.ledger.renames import all_names, names_of, names_since
 from streamdp.store.release_rows import (
@@ -179,6 +179,21 @@ def find_release(database: Database, job: str, batch: str) -> Release | None:
     one = f"{_RELEASE} WHERE {_OF_JOB} AND r.batch = ? ORDER BY r.reservation DESC LIMIT 1"
     row = next(database.query(one, [all_names(database, job), batch]), None)
     return _release(row) if row else None
+
+
+def require_release(database: Database, job: str, batch: str) -> Release:
+    """The release of a batch.
+
+    Raises:
+        StreamdpError: There is none.
+    """
+    release = find_release(database, job, batch)
+    if release is None:
+        raise StreamdpError(
+            f"{job} has no release of {batch!r}",
+            hint="`streamdp releases` lists the batches that were released",
+        )
+    return release
 
 
 def last_release(database: Database, job: str) -> Release | None:

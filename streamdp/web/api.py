@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from streamdp.privacy.amounts import ATTO, NANO, number_text
-from streamdp.reports.budget import Budget, budgets, ends_of, jobs_of, then_of
+from streamdp.reports.budget import Budget, ends_of, jobs_of, then_of
 from streamdp.reports.releases.series import columns_of
 from streamdp.reports.state import SHOWN, Form, GateStatus, JobView, overview
 from streamdp.sinks.columns import record
@@ -21,8 +21,8 @@ from streamdp.types import Json
 from streamdp.version import __version__
 from streamdp.web import forms
 from streamdp.web.charts import PARAMETERS, STRETCHES, draw, wanted
-from streamdp.web.log import LEVELS, newest_lines
-from streamdp.web.pages import asked_names, asked_of, statement_of
+from streamdp.web.log import LEVELS
+from streamdp.web.pages import asked_lines, asked_names, asked_of, budgets_of, job_of, statement_of
 from streamdp.web.reader import View
 from streamdp.web.requests import Parameters, as_json, missing
 
@@ -55,7 +55,7 @@ def status(request: Request, view: View) -> Response:
 
 def releases(request: Request, view: View) -> Response:
     """Releases of a job, the last batch first; `next` is where to go on."""
-    job = _configured(request, view)
+    job = job_of(request, view)
     parameters = Parameters(request, "limit", "before", "since", "until")
     limit = parameters.number("limit", 100, 1, MOST)
     stretch = wanted(parameters).stretch
@@ -73,7 +73,7 @@ def releases(request: Request, view: View) -> Response:
 
 def series(request: Request, view: View) -> Response:
     """Series of a job over time, as the chart draws them."""
-    job = _configured(request, view)
+    job = job_of(request, view)
     return as_json(request, draw(view, job, wanted(Parameters(request, *PARAMETERS))).numbers(job))
 
 
@@ -89,7 +89,7 @@ def release(request: Request, view: View) -> Response:
 def budget(request: Request, view: View) -> Response:
     """Spent and remaining budget of each source, and for how long it would last otherwise."""
     parameters = Parameters(request, *asked_names(view))
-    found = view.once("budgets", lambda: budgets(view.configuration, view.database))
+    found = budgets_of(view)
     _, then = asked_of(parameters, view, found)
     items = [_budget(each) for each in found]
     for item, each in zip(items, found, strict=True):
@@ -122,11 +122,7 @@ def statement(request: Request, view: View) -> Response:
 
 def log(request: Request, view: View) -> Response:
     """The last lines of the log."""
-    parameters = Parameters(request, "job", "release", "batch", "level")
-    level = parameters.choice("level", LEVELS, "info")
-    chosen = {name: parameters.text(name) for name in ("job", "release", "batch")}
-    lines = newest_lines(view.configuration.log.path, level=level, **chosen)
-    return as_json(request, {"items": lines})
+    return as_json(request, {"items": asked_lines(request, view)[1]})
 
 
 def _paged(request: Request, items: list[Json], following: Json, **more: Json) -> Response:
@@ -138,13 +134,6 @@ def _paged(request: Request, items: list[Json], following: Json, **more: Json) -
     return as_json(
         request, {"items": items, "next": target, **more}, Link=f'<{target}>; rel="next"'
     )
-
-
-def _configured(request: Request, view: View) -> str:
-    job: str = request.path_params["job"]
-    if job not in view.configuration.releases:
-        raise missing("job")
-    return job
 
 
 def _amount(units: int, measure: str = "epsilon") -> Json:

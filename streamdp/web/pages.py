@@ -84,7 +84,7 @@ def show_overview(request: Request, view: View) -> Response:
     """Every job, what holds it, and what needs an operator."""
     Parameters(request)
     found = overview(view.configuration, view.database, view.now, view.spent)
-    lasting = {each.report.scope: each.now for each in _budgets(view)}
+    lasting = {each.report.scope: each.now for each in budgets_of(view)}
     looks = [_card(view, look, lasting.get(look.source)) for look in found.jobs]
     gates = [{"gate": gate, "held": holders(gate.held)} for gate in found.gates]
     said = [each["headline"]["said"] for each in looks if each["headline"]]
@@ -103,7 +103,7 @@ def show_overview(request: Request, view: View) -> Response:
     )
 
 
-def _budgets(view: View) -> list[Budget]:
+def budgets_of(view: View) -> list[Budget]:
     """Every budget, as all pages say it."""
     return view.once("budgets", lambda: budgets(view.configuration, view.database))
 
@@ -126,7 +126,7 @@ def _newest(view: View, job: str) -> tuple[Release, ...]:
 
 def show_job(request: Request, view: View) -> Response:
     """Newest value, charts, other events, and a table of releases."""
-    job = _job_of(request, view)
+    job = job_of(request, view)
     parameters = Parameters(request, *PARAMETERS, *tables.PARAMETERS, "before")
     what, order = wanted(parameters), tables.order_of(parameters)
     drawing = draw(view, job, what)
@@ -317,7 +317,7 @@ def show_budget(request: Request, view: View) -> Response:
     purpose = parameters.choice("purpose", ("", *sorted(PURPOSES)), "")
     before = parameters.number("before", 0, 1, 2**62) or None
     rows = ledger_page(view.database, ROWS + 1, before, scope, job, purpose or None)
-    found = _budgets(view)
+    found = budgets_of(view)
     charts = {budget.report.scope: _spending(view, budget.report) for budget in found}
     asked, then = asked_of(parameters, view, found)
     return page(
@@ -356,7 +356,7 @@ def asked_of(
 def show_learned(request: Request, view: View) -> Response:
     """What a job has learned from its releases, and what follows for its next batch."""
     parameters = Parameters(request, "batch", "group", *tables.PARAMETERS)
-    job = _job_of(request, view)
+    job = job_of(request, view)
     batch, group = parameters.text("batch"), parameters.text("group")
     try:
         found = view.once(
@@ -394,7 +394,7 @@ def show_statement(request: Request, view: View) -> Response:
 def show_sheet(request: Request, view: View) -> Response:
     """Page about the releases, for the public."""
     Parameters(request)
-    job = _job_of(request, view)
+    job = job_of(request, view)
     last = newest_releases(view.database, job, 1)
     return page(
         request,
@@ -408,20 +408,26 @@ def show_sheet(request: Request, view: View) -> Response:
 
 def show_log(request: Request, view: View) -> Response:
     """Events, the last first."""
-    parameters = Parameters(request, "job", "release", "batch", "level")
-    level = parameters.choice("level", LEVELS, "info")
-    chosen = {name: parameters.text(name) for name in ("job", "release", "batch")}
-    lines = newest_lines(view.configuration.log.path, level=level, **chosen)
+    chosen, lines = asked_lines(request, view)
     return page(
         request,
         view,
         "log.html",
         lines=lines,
         levels=LEVELS,
-        chosen={**{name: value or "" for name, value in chosen.items()}, "level": level},
+        chosen={name: value or "" for name, value in chosen.items()},
         meanings={name: event.meaning for name, event in EVENTS.items()},
         kept=view.configuration.log.path is not None,
     )
+
+
+def asked_lines(request: Request, view: View) -> tuple[dict[str, Json], list[dict[str, Json]]]:
+    """What a request asks of the log, and the lines."""
+    parameters = Parameters(request, "job", "release", "batch", "level")
+    level = parameters.choice("level", LEVELS, "info")
+    chosen = {name: parameters.text(name) for name in ("job", "release", "batch")}
+    lines = newest_lines(view.configuration.log.path, level=level, **chosen)
+    return {**chosen, "level": level}, lines
 
 
 def statement_of(view: View) -> dict[str, Json]:
@@ -436,7 +442,8 @@ def _of(view: View) -> tuple[Json, Json]:
     return view.configuration, view.database
 
 
-def _job_of(request: Request, view: View) -> str:
+def job_of(request: Request, view: View) -> str:
+    """The job that an address names."""
     job: str = request.path_params["job"]
     if job not in view.configuration.releases:
         raise missing("job")

@@ -61,16 +61,10 @@ def lines(
     shown = list(zip(picture.series, colours([s.name for s in picture.series]), strict=True))
     names = [picture.called(each) for each, _ in shown] if 1 < len(shown) <= MOST_NAMED else []
     frame = frame.named(names)
-    across = across_of(picture, frame)
-    up = spanning(reach or picture.reach(), frame.ground, frame.top)
+    across, up = _plane(picture, frame, reach)
     parts = [*axes(across, up, frame), *_shades(shades, across, frame)]
     for series, colour in shown:
-        parts.append(f'<g class="series {colour}"><title>{escape(picture.called(series))}</title>')
-        best = series.told(series.best)
-        parts += _band(picture.times, best, across, up)
-        if series.estimate is not None:
-            parts += _dots(picture.times, series.told(series.raw).values, across, up)
-        parts += [*_polylines(picture.times, best.values, across, up), "</g>"]
+        parts += _line(picture, series, colour, across, up)
     ends = [(name, *each) for name, each in zip(names, shown, strict=False)]
     parts += [*_flags(picture, picture.series, across, up), *_names(ends, up, frame)]
     return DrawnChart((*parts, *_marks(marks, across, frame)), frame.wide, frame.high, across)
@@ -97,8 +91,7 @@ def fan(
     best = [each.told(each.best) for each in ordered]
     names = [picture.called(each) for each in ordered]
     frame = frame.named(names)
-    across = across_of(picture, frame)
-    up = spanning(reach or picture.reach(), frame.ground, frame.top)
+    across, up = _plane(picture, frame, reach)
     parts = [*axes(across, up, frame), *_shades(shades, across, frame)]
     middle = ordered[len(ordered) // 2]
     parts += _ahead(picture, middle, across, up)
@@ -109,17 +102,33 @@ def fan(
         parts += [*_band(picture.times, between, across, up), "</g>"]
     parts.append("</g>")
     if len(ordered) % 2:
-        line = best[len(best) // 2]
-        parts.append(f'<g class="series c1"><title>{escape(picture.called(middle))}</title>')
-        parts += _band(picture.times, line, across, up)
-        if middle.estimate is not None:
-            parts += _dots(picture.times, middle.told(middle.raw).values, across, up)
-        parts += [*_polylines(picture.times, line.values, across, up), "</g>"]
+        parts += _line(picture, middle, "c1", across, up)
     ends = [
         (n, each, "c1" if each is middle else "c0") for n, each in zip(names, ordered, strict=True)
     ]
     parts += [*_flags(picture, [middle], across, up), *_names(ends, up, frame)]
     return DrawnChart((*parts, *_marks(marks, across, frame)), frame.wide, frame.high, across)
+
+
+def _plane(
+    picture: Picture, frame: Frame, reach: tuple[float, float] | None
+) -> tuple[Across, Scale]:
+    """The axes of a chart of series."""
+    up = spanning(reach or picture.reach(), frame.ground, frame.top)
+    return across_of(picture, frame), up
+
+
+def _line(
+    picture: Picture, series: Series, colour: str, across: Across, up: Scale
+) -> Iterator[str]:
+    """A series: its interval, what was drawn where that is not the line, and the line."""
+    yield f'<g class="series {colour}"><title>{escape(picture.called(series))}</title>'
+    best = series.told(series.best)
+    yield from _band(picture.times, best, across, up)
+    if series.estimate is not None:
+        yield from _dots(picture.times, series.told(series.raw).values, across, up)
+    yield from _polylines(picture.times, best.values, across, up)
+    yield "</g>"
 
 
 def _ahead(picture: Picture, series: Series, across: Across, up: Scale) -> Iterator[str]:

@@ -10,7 +10,13 @@ from zoneinfo import ZoneInfo
 from streamdp.config import Configuration
 from streamdp.database import Database
 from streamdp.errors import StreamdpError
-from streamdp.store.archive import KEPT, find_release, is_forgotten, learned_states, version_after
+from streamdp.store.archive import (
+    KEPT,
+    is_forgotten,
+    learned_states,
+    require_release,
+    version_after,
+)
 from streamdp.types import (
     Batch,
     Explains,
@@ -107,12 +113,7 @@ def _until(database: Database, job: str, batch: str | None) -> tuple[int | None,
     """The newest version that a batch was released with, and its release."""
     if batch is None:
         return None, None
-    release = find_release(database, job, batch)
-    if release is None:
-        raise StreamdpError(
-            f"{job} has no release of {batch!r}",
-            hint="`streamdp releases` lists the batches that were released",
-        )
+    release = require_release(database, job, batch)
     version = version_after(database, release.id)
     if is_forgotten(database, job, version - 1):
         raise StreamdpError(
