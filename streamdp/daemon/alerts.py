@@ -21,12 +21,20 @@ from streamdp.store.ledger.chain import spent_of
 from streamdp.store.ledger.ledger import caps_of, declaration_of
 from streamdp.store.measurements import select_measurements
 from streamdp.store.outbox import attempts_in
-from streamdp.store.problems import BatchProblem, paused_jobs, problems
+from streamdp.store.problems import (
+    RESOLVED,
+    Alert,
+    BatchProblem,
+    as_told,
+    close_alert,
+    open_alerts,
+    paused_jobs,
+    problems,
+    tell_alert,
+)
 from streamdp.store.pulse import Pulse
-from streamdp.store.reading import watch
 from streamdp.store.reading.browse import newest_releases
 from streamdp.store.reading.reports import arrivals, last_burnt, owed_rows, refusing_sinks
-from streamdp.store.reading.watch import RESOLVED, Alert
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Entropy, Log, Release, Row
 
@@ -68,7 +76,7 @@ def watch_over(
     section = configuration.alerts
     if section is None:
         return
-    known = watch.open_alerts(store.database)
+    known = open_alerts(store.database)
     wanted = list(conditions(configuration, store.database, now, section, pulse, known))
     new = [alert for alert in wanted if alert not in known]
     over = known - set(wanted)
@@ -77,10 +85,10 @@ def watch_over(
     ends = _ends(over, wanted, section)
     with store.transaction():
         for alert in over:
-            watch.close(store.database, alert, now)
+            close_alert(store.database, alert, now)
         for alert in (*ends, *new):
             identity = f"{entropy.bits(IDENTITY_BITS):024x}"
-            watch.tell(store.database, alert, identity, (section.sink,), now)
+            tell_alert(store.database, alert, identity, (section.sink,), now)
     for alert in (*ends, *new):
         log("alert", alert=alert.event, job=alert.about, batch=alert.batch, reason=alert.reason)
 
@@ -238,7 +246,7 @@ def _undelivered(database: Database, pager: str, told: Collection[Alert]) -> Ite
     refusing = refusing_sinks(database, AN_HOUR_OF_ATTEMPTS, pager)
     for sink, reason in sorted(refusing.items()):
         why = f"{reason}; it has taken nothing for an hour, and is tried again"
-        yield watch.as_told(Alert("undelivered", sink, "", why), told)
+        yield as_told(Alert("undelivered", sink, "", why), told)
 
 
 def _clock(configuration: Configuration, database: Database, now: int) -> Iterator[Alert]:
@@ -353,4 +361,4 @@ def late_alerts(
         hangs = any(each.source == source and each.state == "hung" for each in pulse.asking)
         reason = pulse.why_late(job, source)
         alert = Alert("late", job, "", f"{reason}; it has missed a turn of its schedule")
-        yield alert if hangs else watch.as_told(alert, told)
+        yield alert if hangs else as_told(alert, told)

@@ -28,7 +28,7 @@ from streamdp.objects.address import is_address, parsed
 from streamdp.sections.document import Document, Path, refuse
 from streamdp.sections.section import Section
 from streamdp.sections.values import Duration
-from streamdp.sources.partitions import Partitions
+from streamdp.sources.files import Partitions
 from streamdp.sources.query import TABLE, table_query
 from streamdp.sources.windows import Windows
 from streamdp.types import Backend, Format, Json, Source

@@ -45,7 +45,7 @@ from streamdp.store.backup import backup
 from streamdp.store.database import OwnedConnection, connect_to_read, require_sound, transaction
 from streamdp.store.ledger.source_binding import ORIGINS
 from streamdp.store.measurements import MEASUREMENTS
-from streamdp.store.reading.watch import ALERTS
+from streamdp.store.problems import ALERTS
 from streamdp.store.release_rows import COLUMNS, EACH_ROW, FORM, form_id, packed
 from streamdp.store.rollups import ROLLUPS
 

@@ -22,8 +22,7 @@ from streamdp.errors import (
     UnreachableError,
 )
 from streamdp.store.ledger.ledger import reserve
-from streamdp.store.problems import pause_job, problems
-from streamdp.store.reading.watch import Alert, open_alerts, tell
+from streamdp.store.problems import Alert, open_alerts, pause_job, problems, tell_alert
 from streamdp.store.verified_open import verify
 from streamdp.types import Charge, Release
 from streamdp.types.releases import LONGEST_REST
@@ -128,7 +127,7 @@ def test_a_burnt_charge_and_what_is_watched_no_longer_are_never_resolved(
     )
     with found.store.transaction():
         for number, alert in enumerate((burnt, read)):
-            tell(found.store.database, alert, f"{number:024x}", ("pager",), clock.now())
+            tell_alert(found.store.database, alert, f"{number:024x}", ("pager",), clock.now())
     watch_over(watched, found.store, ReplayedEntropy("ends"), clock.now(), log)
     assert [fields for name, fields in log.events if name == "alert"] == []
     assert open_alerts(found.store.database) == set()

@@ -12,7 +12,7 @@ from streamdp.config import load
 from streamdp.engine.job import EngineContext, Job
 from streamdp.engine.runner import Runner
 from streamdp.errors import ConfigurationError, SourceError
-from streamdp.sources.partitions import PartitionSource
+from streamdp.sources.files import PartitionSource
 from streamdp.sources.windows import DAY, WindowSource
 from streamdp.store.sqlite import SqliteStore
 from tests.worlds import EventLog, HandClock, ListSink, ReplayedEntropy

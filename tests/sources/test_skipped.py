@@ -17,8 +17,7 @@ from streamdp import wiring
 from streamdp.config import load
 from streamdp.daemon.rounds import Rounds
 from streamdp.files import skipped
-from streamdp.sources.files import FileSource
-from streamdp.sources.partitions import PartitionSource
+from streamdp.sources.files import FileSource, PartitionSource
 from streamdp.sources.windows import DAY, WindowSource
 from streamdp.store.sqlite import SqliteStore
 from tests.sources.test_one_budget import FILES, WINDOWS, configured, part, ran, released
