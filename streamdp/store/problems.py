@@ -1,7 +1,7 @@
 """What needs an operator: problems of batches, jobs that are paused, and alerts.
 
-A problem is kept until it is solved. An alert is owed to its sink by the outbox, like a release: once
-when its condition begins, and once when it is over. What is open is not told again.
+A problem is kept until it is solved. An alert is owed to its sink by the outbox, like a release:
+once when its condition begins, and once when it is over. What is open is not told again.
 
 A reason is in public words: it names files, columns and types, never a value. Functions that write
 run inside a transaction of their caller.
