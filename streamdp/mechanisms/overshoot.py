@@ -78,7 +78,7 @@ tails cancel in part. All of it where bounds leave one tail alone."""
 OF_BATCH = 1.25
 """Times its deviation that a batch's overshoot differs: few far records have skewed sums."""
 
-HALVINGS = 20
+HALVINGS = 12
 """Bisections of a half width."""
 
 _SHAPE, _FALL = (
@@ -196,7 +196,8 @@ def _half_widths(noise: FloatArray, hidden: FloatArray, *, one_sided: bool) -> F
 
     noise = np.maximum(noise, 1e-12)
     asked = (1.0 - LEVEL) / (2.0 if one_sided else 1.0)
-    low, high = np.zeros_like(noise), hidden.max(axis=2) + 5.0 * noise
+    low = WIDTH * noise  # hidden parts of either sign only add
+    high = low + hidden.max(axis=2)
     for _ in range(HALVINGS):
         middle = (low + high) / 2.0
         missed = ndtr((hidden - middle[..., None]) / noise[..., None])
