@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from streamdp.types import FloatArray
+from streamdp.types import FloatArray, IntArray
 
 LEAST_VARIANCE = 1e-3
 """Least variance of a count: at a large price all mass of its noise is at 0."""
@@ -61,11 +61,13 @@ class Shares:
         cells: Cuts of all stages, in order, shape (k,).
         shares: Noisy, shape (k,).
         noise: Covariance of their noise, shape (k, k).
+        staged: Places of the cuts, stage by stage, shape (k,).
     """
 
     cells: FloatArray
     shares: FloatArray
     noise: FloatArray
+    staged: IntArray
     _cuts: FloatArray = field(init=False)
     _below: FloatArray = field(init=False)
     _falls: tuple[float, float] = field(init=False)
@@ -138,7 +140,8 @@ def shares_of(batch: Counted, size: float) -> Shares:
         blocks.append(below @ below.T * max(stage.variance, LEAST_VARIANCE) / size**2)
     cuts, noise = np.concatenate(cells), diagonal(blocks)
     order = np.argsort(cuts, kind="stable")
-    return Shares(cuts[order], np.concatenate(shares)[order], noise[np.ix_(order, order)])
+    noise = noise[np.ix_(order, order)]
+    return Shares(cuts[order], np.concatenate(shares)[order], noise, np.argsort(order))
 
 
 def diagonal(blocks: Iterable[FloatArray]) -> FloatArray:

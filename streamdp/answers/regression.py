@@ -237,7 +237,7 @@ class _Likelihood:
         seen, shares, noise = [], [], []
         for each in found:
             count = len(each.cells)
-            few = np.unique(np.linspace(0, count - 1, min(count, cuts)).astype(int))
+            few = each.staged[np.unique(np.linspace(0, count - 1, min(count, cuts)).astype(int))]
             at = base(each.cells[few])
             seen.append(each.shares[few] - at)
             shares.append(at)

@@ -172,6 +172,6 @@ def test_what_lies_between_cuts_is_fitted_to_each_history() -> None:
 def test_tails_go_on_from_the_density_of_the_outer_cuts() -> None:
     """A tail is long on one side alone: cuts in the middle do not tell how fast it falls."""
     exponential = -np.log(1.0 - DECILES) * 1000.0
-    batch = Shares(exponential, DECILES, np.eye(9) * 1e-8)
+    batch = Shares(exponential, DECILES, np.eye(9) * 1e-8, np.arange(9))
     found = batch.cdf(np.array([-np.log(0.05) * 1000.0]))
     assert abs(found[0] - 0.95) < 0.015
