@@ -122,6 +122,20 @@ def test_times_that_are_none_count_nowhere(tmp_path: Path, unit: str, ticks: int
             assert backend.answer(query, batch).counts.sum() in (1, 2)
 
 
+@pytest.mark.parametrize("kind", ["TIMESTAMP_S", "TIMESTAMP_MS"])
+@pytest.mark.parametrize("far", ["9999-12-31", "0001-01-01"])
+def test_times_without_nanoseconds_count(tmp_path: Path, kind: str, far: str) -> None:
+    """DuckDB casts times in seconds to nanoseconds by itself, which end in 2262."""
+    path = tmp_path / "r.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        days = f"unnest(['2024-01-01', '{far}', '{far}'])"
+        connection.execute(f"CREATE TABLE t AS SELECT CAST({days} AS {kind}) AS at, 7.0 AS x")
+    backend = DuckDBBackend(str(path), "duckdb", relation=Relation("t"))
+    assert counted(backend, CellQuery("at", GRID)) == 3
+    assert counted(backend, CellQuery("d", GRID, expression("coalesce(at, at)"))) == 3
+    assert counted(backend, CellQuery("x", GRID, bound=UnitBound("at", 1))) == 2
+
+
 def test_windows_of_times_skip_what_is_not_in_them(tmp_path: Path) -> None:
     """Even where an expression names the time: row groups of other days are not read."""
     path = tmp_path / "r.parquet"

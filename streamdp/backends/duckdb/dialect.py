@@ -81,9 +81,17 @@ class DuckDBDialect(SqlDialect):
         """A value as a double, by way of a text where DuckDB's own cast is not the nearest one."""
         if kind == NOTHING:
             return "CAST(NULL AS DOUBLE)"
+        if family(kind) in CAST:
+            return super().number(f"CAST({value} AS TIMESTAMP)", "TIMESTAMP")
         if family(kind) in WIDE or (family(kind) == "DECIMAL" and _digits(kind) > EXACT_DIGITS):
             value = f"CAST({value} AS VARCHAR)"
         return super().number(value, kind)
+
+    def canonical(self, unit: str, kind: str) -> str:
+        """A text of a unit; DuckDB would cast a time of seconds to nanoseconds by itself."""
+        if family(kind) in CAST:
+            return super().canonical(f"CAST({unit} AS TIMESTAMP)", "TIMESTAMP")
+        return super().canonical(unit, kind)
 
     def micros(self, value: str) -> str:
         return f"CASE WHEN isfinite({value}) THEN epoch_us({value}) END"
