@@ -175,7 +175,11 @@ def test_a_column_of_a_query_is_made_total(postgres_server: str, table: Any) -> 
 
 
 @pytest.mark.parametrize(
-    "text", ["d * d * d * d * d * d * d * d * d * d * d", "v + v > v", "y + k > '2024-01-01'"]
+    "text",
+    [
+        *("d * d * d * d * d * d * d * d * d * d * d", "v + v > v", "y + k > '2024-01-01'"),
+        *("s / 3", "coalesce(s, '1') / 3 > 1"),
+    ],
 )
 def test_what_cannot_be_made_total_is_refused(postgres_server: str, table: Any, text: str) -> None:
     """By types alone, before a charge, with what to do."""
@@ -185,3 +189,17 @@ def test_what_cannot_be_made_total_is_refused(postgres_server: str, table: Any, 
     with pytest.raises(SourceError, match="one record could make PostgreSQL fail"):
         backend.check(query, FILE)
     backend.close()
+
+
+def test_letters_of_a_long_text_are_not_looked_at(postgres_server: str) -> None:
+    """PostgreSQL takes eight bytes for each to trim a text, and has no more than a gigabyte."""
+    with psycopg.connect(postgres_server, autocommit=True) as server:
+        server.execute("CREATE TABLE long AS SELECT 7 AS x, repeat('a', 134217728) AS s")
+        server.execute("INSERT INTO long VALUES (7, ' a ')")
+        backend = PostgresBackend(postgres_server, Relation("long"))
+        for text in ("trim(s) = 'a'", "length(upper(trim(coalesce(lower(s), s)))) = 1"):
+            query = CellQuery("x", GRID, where=expression(text, "postgres"))
+            backend.check(query, FILE)
+            assert backend.answer(query, FILE).counts.tolist() == [1]
+        backend.close()
+        server.execute("DROP TABLE long")

@@ -40,6 +40,10 @@ COMPARED = (*WHOLE, *REAL, "date", *INSTANTS)
 LONGEST = 2**28
 """Bytes of a unit that is hashed as it is; a longer one may not fit a text of PostgreSQL."""
 
+LONGEST_LETTERS = 2**24
+"""Bytes of a text whose letters are changed or trimmed: PostgreSQL takes up to eight times as many,
+and ends a question at a gigabyte."""
+
 _DECIMAL = Value("exact", -FAR, FAR, raw=True)
 _DATE, _INSTANT = Value("date", raw=True), Value("moment", raw=True)
 
@@ -62,6 +66,7 @@ class PostgresExpression(TotalExpression):
     truth = Value("text")
     rest_of_doubles = False
     counts_days = True
+    _in_letters = False
 
     types: ClassVar[Mapping[str, Value]] = {
         **integers(smallint=5, integer=10, bigint=19),
@@ -70,7 +75,8 @@ class PostgresExpression(TotalExpression):
         "date": _DATE,
         **dict.fromkeys(INSTANTS, _INSTANT),
         "interval": Value("span", raw=True),
-        **dict.fromkeys((*TEXTS, "bytea"), Value("text")),
+        **dict.fromkeys(("character", "uuid", "boolean", "bytea"), Value("text")),
+        **dict.fromkeys((*LONG, "citext"), Value("text", raw=True)),
     }
 
     constants: ClassVar[Mapping[str, Value]] = {
@@ -85,7 +91,23 @@ class PostgresExpression(TotalExpression):
     def rules(self) -> dict[type[Expr], Callable[[Expr], Made]]:
         from sqlglot import exp
 
-        return super().rules() | {exp.TimestampTrunc: self.start}
+        letters = dict.fromkeys((exp.Lower, exp.Upper, exp.Trim), self._letters)
+        return super().rules() | letters | {exp.TimestampTrunc: self.start}
+
+    def _letters(self, node: Expr) -> Made:
+        """A function of a text of which PostgreSQL takes some bytes for each letter."""
+        outside, self._in_letters = self._in_letters, True
+        made = self._inside(node)
+        self._in_letters = outside
+        return made
+
+    def _column(self, node: Expr) -> Made:
+        """A column; one whose letters are looked at is null where it is too long for that."""
+        made, value = super()._column(node)
+        if self._in_letters and value.kind == "text" and value.raw:
+            short = f"CASE WHEN octet_length(CAST(x AS text)) <= {LONGEST_LETTERS} THEN x END"
+            made = self.parsed(short, made)
+        return made, value
 
     def unfit(self, node: Expr, value: Value) -> Exception:
         return UnfitError() if value.kind == "text" else super().unfit(node, value)
@@ -102,9 +124,10 @@ class PostgresExpression(TotalExpression):
 
         if node.find(exp.Column) is None:
             return node, self.constants.get(node.args["to"].this.name, OTHER)
-        if not node.is_type("double"):
+        inside, value = self.of(node.this)
+        if not node.is_type("double") or value.kind == "text":
             raise self.refusal("a cast")
-        return self.double(*self.of(node.this))
+        return self.double(inside, value)
 
     def part(self, node: Expr) -> Made:
         inside, value = self.guarded(*self.of(node.expression))
