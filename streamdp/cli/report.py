@@ -16,7 +16,7 @@ from streamdp.cli.options import (
     moment,
     require_job,
 )
-from streamdp.errors import StreamdpError
+from streamdp.errors import ConfigurationError, StreamdpError
 
 if TYPE_CHECKING:
     from streamdp.config.model import ReportForm
@@ -63,7 +63,7 @@ def report(job: str, config_path: Path, period: Period, at: int | None, output: 
     form = _FORMS.get(output.suffix)
     if form is None:
         found = output.suffix or "without an ending"
-        raise StreamdpError(f"a report is .html, .pdf or .md, not {found}")
+        raise ConfigurationError(f"a report is .html, .pdf or .md, not {found}")
     require_extra()
     from streamdp.web.report import written
 
@@ -80,6 +80,8 @@ def report(job: str, config_path: Path, period: Period, at: int | None, output: 
 @_output
 def plot(job: str, config_path: Path, period: Period, at: int | None, output: Path) -> None:
     """Draw what JOB published in a period: .svg, or .png and .pdf with the extra `plot`."""
+    if output.suffix not in (".svg", ".png", ".pdf"):
+        raise ConfigurationError("a picture is .svg, .png or .pdf", where=str(output))
     found = _digest(job, config_path, period, at)
     if output.suffix == ".svg":
         from streamdp.reports.charts.frame import alone
@@ -87,8 +89,6 @@ def plot(job: str, config_path: Path, period: Period, at: int | None, output: Pa
 
         _write(output, alone(chart_of(job, found.picture, found.events)).encode())
         return
-    if output.suffix not in (".png", ".pdf"):
-        raise StreamdpError("a picture is .svg, .png or .pdf", where=str(output))
     from streamdp.reports.charts.plot import drawn
 
     _write(output, drawn(found, output.suffix[1:]))

@@ -112,6 +112,19 @@ def test_a_renamed_job_goes_on(folder: Path) -> None:
     assert said("verify").exit_code == 0
 
 
+def test_a_renamed_job_is_shown_with_its_past(folder: Path) -> None:
+    """Its state, a report and a picture have what was released under the old name."""
+    rewrite("amounts:", "amounts2:")
+    assert rename().exit_code == 0
+    (state,) = map(json.loads, said("status", "--json").stdout.splitlines()[1:])
+    assert (state["job"], state["releases"]) == ("amounts2", 8)
+    assert state["last_batch"] == "2024-01-08.csv"
+    for command, file in (("report", "past.md"), ("plot", "past.svg")):
+        result = said(command, "amounts2", "--period", "all", "-o", file)
+        assert result.exit_code == 0, result.stderr
+    assert "2024-01-08" in Path("past.md").read_text()
+
+
 def test_another_question_is_no_renamed_job(folder: Path) -> None:
     """A job of another column publishes something new: it is told, and no past is given to it."""
     rewrite("amounts:", "amounts2:")

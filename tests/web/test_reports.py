@@ -18,6 +18,7 @@ from click.testing import CliRunner, Result
 
 from streamdp.cli import cli
 from streamdp.config import load
+from streamdp.errors import ConfigurationError
 from streamdp.reports.charts.frame import HEIGHT
 from streamdp.reports.charts.lines import lines
 from streamdp.reports.charts.panels import chart, over_time
@@ -172,6 +173,9 @@ def test_what_cannot_be_written_is_said(home: Path, tmp_path: Path) -> None:
     """Another ending, a period without releases."""
     result = write(home, "report", "daily", "-o", str(tmp_path / "a.doc"))
     assert ".html, .pdf or .md, not .doc" in str(result.exception)
+    assert isinstance(result.exception, ConfigurationError)
+    result = write(home, "plot", "daily", "-o", str(tmp_path / "a.doc"))
+    assert isinstance(result.exception, ConfigurationError)
     result = write(home, "plot", "daily", "--at", "2030-01-01", "-o", str(tmp_path / "a.svg"))
     assert "nothing in that month" in str(result.exception)
 

@@ -1,6 +1,7 @@
 """Pages of releases and of the ledger: read-only, found by an index, never a whole table.
 
 Batches are in the order of their source: of its windows, or of the dates or numbers in its keys.
+Releases of a job are those of all its names.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, Literal
 from streamdp.database import Database
 from streamdp.privacy.filters import Measure
 from streamdp.store.archive import DELTA_OF_RELEASE, RHO_OF_RELEASE
+from streamdp.store.ledger.renames import all_names
 from streamdp.store.release_rows import OF_RELEASE, ROWS_OF_RELEASE, columns_from
 from streamdp.types import Json, Release
 
@@ -25,6 +27,7 @@ _RELEASE = (
 _RELEASED = (
     f"{_RELEASE} FROM batch b CROSS JOIN release r ON r.source = b.source AND r.batch = b.key"
 )
+_OF_JOB = "r.job IN (SELECT value FROM json_each(:names))"
 _MOMENT = "coalesce(b.window_start, moment_of_key(b.key), r.released_at)"
 _WITHIN = (
     f"b.source = :source AND (:since IS NULL OR {_MOMENT} >= :since)"
@@ -96,7 +99,7 @@ def newest_releases(
         about |= {"order": place[0], "key": place[1]}
     behind = "" if before is None else f" AND ({order}, b.key) < (:order, :key)"
     rows = database.query(
-        f"{_RELEASED} AND r.job = :job WHERE {_WITHIN}{behind}"
+        f"{_RELEASED} AND {_OF_JOB} WHERE {_WITHIN}{behind}"
         f" ORDER BY {order} DESC, b.key DESC LIMIT :limit",
         {**about, "limit": limit},
     )
@@ -113,7 +116,7 @@ def newest_moment(database: Database, job: str, stretch: WindowRange = EVERYTHIN
     order = f"{_ORDER if windows else _MOMENT} DESC, b.key DESC"
     found = database.execute(
         f"SELECT {_MOMENT} FROM batch b CROSS JOIN release r"  # noqa: S608
-        " ON r.source = b.source AND r.batch = b.key AND r.job = :job"
+        f" ON r.source = b.source AND r.batch = b.key AND {_OF_JOB}"
         f" WHERE {_WITHIN} ORDER BY {order} LIMIT 1",
         about,
     ).fetchone()
@@ -131,7 +134,7 @@ def sampled_releases(
     order = _order(database, about["source"])
     ids = database.execute(
         "SELECT r.rowid FROM batch b CROSS JOIN release r"  # noqa: S608
-        " ON r.source = b.source AND r.batch = b.key AND r.job = :job"
+        f" ON r.source = b.source AND r.batch = b.key AND {_OF_JOB}"
         f" WHERE {_WITHIN} ORDER BY {order} DESC, b.key DESC",
         about,
     ).fetchall()
@@ -147,9 +150,9 @@ def find_by_id(database: Database, release_id: str) -> Release | None:
 
 
 def count_releases(database: Database, job: str) -> int:
-    """How many releases a job has made."""
-    counted = "SELECT count(*) FROM release WHERE job = ?"
-    return int(database.execute(counted, [job]).fetchone()[0])
+    """How many releases a job has made, under whatever name."""
+    counted = f"SELECT count(*) FROM release r WHERE {_OF_JOB}"  # noqa: S608
+    return int(database.execute(counted, {"names": all_names(database, job)}).fetchone()[0])
 
 
 def missed_batches(database: Database, job: str, limit: int) -> tuple[Missed, ...]:
@@ -276,9 +279,11 @@ def _order(database: Database, source: str | None) -> str:
 
 def _about(database: Database, job: str, stretch: WindowRange) -> dict[str, Any]:
     """Parameters of a query; the source is that of a job's releases, which it never changes."""
-    row = database.execute("SELECT source FROM release WHERE job = ? LIMIT 1", [job]).fetchone()
+    names = all_names(database, job)
+    found = f"SELECT r.source FROM release r WHERE {_OF_JOB} LIMIT 1"  # noqa: S608
+    row = database.execute(found, {"names": names}).fetchone()
     source = row[0] if row else None
-    return {"job": job, "source": source, "since": stretch.since, "until": stretch.until}
+    return {"names": names, "source": source, "since": stretch.since, "until": stretch.until}
 
 
 def _by_rowid(database: Database, ids: Sequence[int]) -> tuple[Release, ...]:

@@ -14,6 +14,7 @@ from streamdp.privacy.amounts import UNBOUNDED
 from streamdp.privacy.filters import Measure
 from streamdp.store.ledger.chain import PURPOSES, spent_of
 from streamdp.store.ledger.charges import ASSUMED, CHARGES, CUT_OFF
+from streamdp.store.ledger.renames import all_names
 from streamdp.types import Json
 
 _OWED = (
@@ -132,19 +133,21 @@ def measure_of_job(database: Database, job: str) -> Measure:
 
 
 def job_report(database: Database, job: str, spent: Spent | None = None) -> JobReport:
-    """Counts of ledger rows and releases of one job; its spending, unless it is known."""
+    """Counts of ledger rows of one job, and of releases of all its names; its spending."""
     (row,) = database.query(
         f"WITH owed AS ({_OWED}), last AS (SELECT batch, released_at FROM release WHERE id ="  # noqa: S608
-        " (SELECT release_id FROM ledger WHERE job = :job AND purpose = 'commit'"
-        "  ORDER BY seq DESC LIMIT 1)) SELECT :job AS job,"
-        " (SELECT count(*) FROM release WHERE job = :job) AS releases,"
+        " (SELECT release_id FROM ledger WHERE seq = (SELECT max((SELECT max(seq) FROM ledger"
+        "  WHERE job = n.value AND purpose = 'commit')) FROM json_each(:names) n)))"
+        " SELECT :job AS job,"
+        " (SELECT count(*) FROM release WHERE job IN (SELECT value FROM json_each(:names)))"
+        " AS releases,"
         " (SELECT batch FROM last) AS last_batch,"
         " (SELECT released_at FROM last) AS last_released_at,"
         " (SELECT count(*) FROM ledger WHERE job = :job AND purpose = 'burn') AS burnt,"
         " (SELECT count(*) FROM owed WHERE job = :job) AS undelivered,"
         " (SELECT count(*) FROM owed WHERE job = :job AND dead_at NOT NULL) AS dead_letters,"
         " EXISTS (SELECT 1 FROM pause WHERE job = :job) AS paused",
-        {"job": job},
+        {"job": job, "names": all_names(database, job)},
     )
     spent = spent or spent_of_job(database, job)
     measure = measure_of_job(database, job)
