@@ -326,6 +326,7 @@ def test_where_arrow_is_not_read_it_is_refused(home: Path, old: str, new: str, w
     assert words in str(caught.value)
 
 
+@pytest.mark.long
 def test_arrow_is_imported_where_it_is_used() -> None:
     """Lazily: whoever has no Arrow files, and no notebook, needs none of it."""
     users = set()

@@ -62,6 +62,7 @@ def said(home: Path, *words: str) -> dict[str, Any]:
     return found | tables
 
 
+@pytest.mark.long
 def test_cuts_and_weights_are_those_of_the_next_release(home: Path) -> None:
     """The next batch is Sunday the 13th; its plan, made anew, has the same cuts."""
     found = said(home, "air")

@@ -36,6 +36,7 @@ releases:
 """
 
 
+@pytest.mark.long
 def test_every_part_has_an_error_and_a_price_in_its_unit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

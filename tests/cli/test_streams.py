@@ -34,6 +34,7 @@ def shell(folder: Path, line: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, text=True)
 
 
+@pytest.mark.long
 def test_work_goes_on_without_a_place_for_messages(home: Path) -> None:
     """Standard error closed: the work is done, and its result is the exit code."""
     (home / "config.yaml").write_text(

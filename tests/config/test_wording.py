@@ -151,6 +151,7 @@ def test_an_unknown_key_of_a_kind_is_told_the_keys_of_that_kind(tmp_path: Path) 
 ODD: tuple[Any, ...] = (None, 5, -1, 1.5, True, "x", "", [], [1], {}, {"a": 1})
 
 
+@pytest.mark.long
 def test_no_message_is_in_the_words_of_the_code(tmp_path: Path) -> None:
     """Every value of a good configuration put in the wrong: no raw text, no traceback."""
     said = []

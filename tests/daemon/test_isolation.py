@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
 
+import pytest
+
 from streamdp.daemon.rounds import Rounds
 from streamdp.engine.job import Job
 from streamdp.errors import SourceError
@@ -145,6 +147,7 @@ def test_a_charge_in_flight_is_not_taken_for_one_that_a_dead_process_left(tmp_pa
         assert [each.job for each in world.store.recover(world.clock.now())] == ["hung"]
 
 
+@pytest.mark.long
 def test_a_webhook_that_answers_nothing_delays_no_release(home: Path, start: Start) -> None:
     """It takes the connection and is silent; all twenty days are in the other sink long before."""
     with silent() as port:

@@ -82,6 +82,7 @@ def test_a_learner_of_a_new_version_goes_on(world: World, monkeypatch: pytest.Mo
     assert world.log.names().count("learner.replayed") == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("quantiles", "origin"), [((0.05, 0.5), "inferred"), ((0.9,), "measured")])
 def test_another_list_of_quantiles_begins_with_what_was_counted(
     world: World, quantiles: tuple[float, ...], origin: str

@@ -286,6 +286,7 @@ def test_one_object_is_paid_from_one_budget_however_it_is_spelt(
     assert wrong == []
 
 
+@pytest.mark.long
 def test_one_object_is_paid_from_one_budget_whatever_the_server_is_called(
     tmp_path: Path, lake: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -43,6 +43,7 @@ def both_ways(name: str) -> list[tuple[Draw, Draw]]:
     return [(mine, other), (other, mine)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["median"])
 def test_an_audit_finds_no_more_than_epsilon(name: str) -> None:
     """The lower bound from draws alone stays below the claim, on neighbours that lose much."""

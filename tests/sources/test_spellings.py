@@ -202,6 +202,7 @@ DATABASES = (
 READS = ("table: {T}", "query: SELECT * FROM {T}", "query: SELECT t, x FROM {T} WHERE x < 1000")
 
 
+@pytest.mark.long
 def test_one_table_is_paid_from_one_budget_however_it_is_spelt(tmp_path: Path) -> None:
     """Databases, names and queries: 108 spellings of one DuckDB table."""
     spellings = [(d, r.replace("{T}", t)) for d in DATABASES for t in TABLES for r in READS]
@@ -241,6 +242,7 @@ def test_a_renamed_table_of_duckdb_opens_no_second_budget(tmp_path: Path) -> Non
     assert tried(tmp_path, {"fourth": source("trips")}).charged == {"first", "fourth"}
 
 
+@pytest.mark.long
 def test_one_table_of_a_server_is_paid_from_one_budget(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

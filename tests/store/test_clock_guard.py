@@ -158,11 +158,12 @@ def local_time() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("local_time")
-def test_no_clock_change_of_any_zone_loses_or_doubles_a_slot() -> None:
+@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.long)])
+def test_no_clock_change_of_any_zone_loses_or_doubles_a_slot(step: int) -> None:
     """Run in each zone of the world, over each of its changes: cron and windows are UTC."""
     hourly, daily = Schedule(cron="30 * * * *"), Schedule(cron="30 2 * * *")
     tried = 0
-    for name in sorted(available_timezones()):
+    for name in sorted(available_timezones())[::step]:
         for day in changes(ZoneInfo(name)):
             os.environ["TZ"] = name
             time.tzset()
@@ -173,7 +174,7 @@ def test_no_clock_change_of_any_zone_loses_or_doubles_a_slot() -> None:
             assert [each.start for each in windows] == list(range(day, day + 2 * DAY, 3600))
             assert len({each.key for each in windows}) == 48
             tried += 1
-    assert tried > 500
+    assert tried > 500 // step
 
 
 def test_the_limit_is_that_of_the_store(tmp_path: Path) -> None:

@@ -114,6 +114,7 @@ def seal_of(path: Path) -> str:
     return str(seal)
 
 
+@pytest.mark.long
 def test_a_threshold_is_not_found_from_the_seal_of_its_run(tmp_path: Path) -> None:
     """Each of 60,000 candidates is tried; the search finds it in a seal without a key."""
     world = World(tmp_path)
@@ -122,6 +123,7 @@ def test_a_threshold_is_not_found_from_the_seal_of_its_run(tmp_path: Path) -> No
     assert found(run, unkeyed(run, json.dumps(HIDDEN))) == [HIDDEN["rho"]]
 
 
+@pytest.mark.long
 def test_a_seal_from_before_the_key_is_replaced(tmp_path: Path) -> None:
     """A store of schema 14 with an open run: after the upgrade the search finds nothing."""
     (fixture,) = (Path(__file__).parent / "fixtures").glob("schema-14.sql")

@@ -41,6 +41,7 @@ def test_a_threshold_that_is_off_by_one_is_caught() -> None:
         assert largest_delta(keys()) > float(DELTA) * SLACK
 
 
+@pytest.mark.long
 def test_a_known_key_that_spends_is_caught() -> None:
     """A key that is counted, and for which a coin is tossed as well."""
     plan = kinds.Keys.plan
@@ -65,6 +66,7 @@ def test_a_known_key_that_spends_is_caught() -> None:
         assert largest_delta(keys()) > float(DELTA) * SLACK
 
 
+@pytest.mark.long
 def test_units_that_are_counted_before_they_are_bounded_are_caught() -> None:
     """A unit of three keys, each of which counts."""
     keys_of = memory.keys_of

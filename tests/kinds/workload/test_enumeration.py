@@ -239,6 +239,7 @@ def turning_loss(reach: int = 1, blind: bool = True) -> tuple[float, set[int]]:
     return worst / float(epsilon_of(design.event()) or 0), {len(each) for each in both}
 
 
+@pytest.mark.long
 def test_a_course_that_turns_loses_epsilon_and_no_more() -> None:
     """Two rounds, or three if the first, blind one shows that nothing repeats: both are seen."""
     found, rounds = turning_loss()

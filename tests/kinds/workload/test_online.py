@@ -134,6 +134,7 @@ def two_runs_lose(cells: tuple[tuple[int, ...], ...]) -> float:
     )
 
 
+@pytest.mark.long
 def test_two_runs_lose_epsilon_and_no_more() -> None:
     """Off, measured, armed anew, tested again; a second measurement that is free is caught."""
     pair = (0, 2, 0, 0), (1, 2, 0, 0)
@@ -146,6 +147,7 @@ def test_two_runs_lose_epsilon_and_no_more() -> None:
         assert two_runs_lose(pair) > 1.1
 
 
+@pytest.mark.long
 def test_tests_of_sums_are_caught_under_substitute() -> None:
     """The sum over cells moves by two where the largest moves by one."""
 

@@ -38,6 +38,7 @@ def total(borne: Borne, keys: set[str]) -> int:
     return sum(item.amount("epsilon") for item in items)
 
 
+@pytest.mark.long
 @settings(max_examples=300, deadline=None)
 @given(worlds(), LIMITS, st.data())
 def test_the_fullest_stretch_is_that_of_the_definition(

@@ -30,6 +30,7 @@ def test_one_unit_more_or_another_costs_rho_but_with_chance_delta(
     assert 0.5 <= rho <= SLACK
 
 
+@pytest.mark.long
 def test_a_border_for_one_key_of_several_is_seen() -> None:
     """Deltas of a unit's keys add up."""
     distance = key_selection._distance
@@ -64,6 +65,7 @@ def test_a_border_that_is_off_by_one_is_seen() -> None:
         assert largest_losses(keys())[0] > 1.02
 
 
+@pytest.mark.long
 def test_units_that_are_counted_before_they_are_bounded_are_seen() -> None:
     """A unit of three keys, each of which counts."""
     keys_of = memory.keys_of

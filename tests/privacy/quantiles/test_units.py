@@ -96,6 +96,7 @@ def test_a_unit_of_three_records_loses_the_charge_and_hardly_less() -> None:
     assert 0.95 <= worst <= charged
 
 
+@pytest.mark.long
 def test_a_draw_at_the_whole_epsilon_is_caught() -> None:
     """The same unit under a tree that was not split loses about three times the charge."""
     kinds = [quantiles(favourite, 1) for favourite in range(CELLS)]
