@@ -114,10 +114,12 @@ def test_a_renamed_job_goes_on(folder: Path) -> None:
 
 def test_a_renamed_job_is_shown_with_its_past(folder: Path) -> None:
     """Its state, a report and a picture have what was released under the old name."""
+    (before,) = map(json.loads, said("status", "--json").stdout.splitlines()[1:])
     rewrite("amounts:", "amounts2:")
     assert rename().exit_code == 0
     (state,) = map(json.loads, said("status", "--json").stdout.splitlines()[1:])
     assert (state["job"], state["releases"]) == ("amounts2", 8)
+    assert state["spent"] == before["spent"] > 0
     assert state["last_batch"] == "2024-01-08.csv"
     for command, file in (("report", "past.md"), ("plot", "past.svg")):
         result = said(command, "amounts2", "--period", "all", "-o", file)

@@ -139,5 +139,5 @@ def test_a_store_that_was_put_back_is_added_up_anew(reader: Reader) -> None:
     with reader.look() as view:
         found = reader.spent(view.database, "daily")
         assert found.epsilon_nano > 0
-        reader._spent["daily"] = Spent(10**6, 10**12, 10**12)
+        reader._spent["daily"] = Spent(10**6, 10**12, 10**12, found.names)
         assert reader.spent(view.database, "daily") == found

@@ -30,10 +30,10 @@ _OWED = (
 
 _PURPOSES = ", ".join(f"('{each}')" for each in sorted(PURPOSES))
 _NEWEST_OF_JOB = (
-    "SELECT max((SELECT max(seq) FROM ledger WHERE job = :job AND purpose = p.column1))"  # noqa: S608
-    f" FROM (VALUES {_PURPOSES}) p"
+    "SELECT max((SELECT max(seq) FROM ledger WHERE job = n.value AND purpose = p.column1))"  # noqa: S608
+    f" FROM (VALUES {_PURPOSES}) p, json_each(:names) n"
 )
-"""The last row of a job: one step of an index for each purpose, not a pass over all its rows."""
+"""The last row of a job, by all its names: one step of an index for each name and purpose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +75,13 @@ class Spent:
         seq: The row.
         epsilon_nano: Pure loss, `UNBOUNDED` if a charge had none.
         rho_nano: Zero-concentrated loss.
+        names: Those that the job had then, as a list of JSON.
     """
 
     seq: int
     epsilon_nano: int
     rho_nano: int
+    names: str = ""
 
     def amount(self, measure: Measure) -> int:
         """Spent amount in one measure."""
@@ -109,16 +111,20 @@ def heart(database: Database) -> Heart:
 
 
 def spent_of_job(database: Database, job: str, known: Spent = NOTHING) -> Spent:
-    """Sum of all charges of a job; only rows behind those that are known are read."""
+    """Sum of all charges of a job under all its names; only rows behind known ones are read."""
+    names = all_names(database, job)
+    if known.names != names:
+        known = NOTHING
     (head,) = database.execute("SELECT coalesce(max(seq), 0) FROM ledger").fetchone()
     epsilon, rho, without = database.execute(
         "SELECT coalesce(sum(epsilon_nano), 0), coalesce(sum(rho_nano), 0),"
-        " count(*) - count(epsilon_nano) FROM ledger WHERE job = ?"
+        " count(*) - count(epsilon_nano) FROM ledger"
+        " WHERE job IN (SELECT value FROM json_each(?))"
         " AND purpose IN ('reserve', 'open') AND seq > ?",
-        [job, known.seq],
+        [names, known.seq],
     ).fetchone()
     pure = min(known.epsilon_nano + epsilon + UNBOUNDED * without, UNBOUNDED)
-    return Spent(head, pure, known.rho_nano + rho)
+    return Spent(head, pure, known.rho_nano + rho, names)
 
 
 def measure_of_job(database: Database, job: str) -> Measure:
@@ -127,13 +133,13 @@ def measure_of_job(database: Database, job: str) -> Measure:
         "SELECT event ->> 'measure' FROM ledger WHERE +scope ="  # noqa: S608
         f" (SELECT scope FROM ledger WHERE seq = ({_NEWEST_OF_JOB}))"
         " AND purpose = 'cap' AND job IS NULL ORDER BY seq DESC LIMIT 1",
-        {"job": job},
+        {"names": all_names(database, job)},
     ).fetchone()
     return "rho" if row is not None and row[0] == "rho" else "epsilon"
 
 
 def job_report(database: Database, job: str, spent: Spent | None = None) -> JobReport:
-    """Counts of ledger rows of one job, and of releases of all its names; its spending."""
+    """Counts of one job under all its names, and its spending."""
     (row,) = database.query(
         f"WITH owed AS ({_OWED}), last AS (SELECT batch, released_at FROM release WHERE id ="  # noqa: S608
         " (SELECT release_id FROM ledger WHERE seq = (SELECT max((SELECT max(seq) FROM ledger"
@@ -143,9 +149,12 @@ def job_report(database: Database, job: str, spent: Spent | None = None) -> JobR
         " AS releases,"
         " (SELECT batch FROM last) AS last_batch,"
         " (SELECT released_at FROM last) AS last_released_at,"
-        " (SELECT count(*) FROM ledger WHERE job = :job AND purpose = 'burn') AS burnt,"
-        " (SELECT count(*) FROM owed WHERE job = :job) AS undelivered,"
-        " (SELECT count(*) FROM owed WHERE job = :job AND dead_at NOT NULL) AS dead_letters,"
+        " (SELECT count(*) FROM ledger WHERE job IN (SELECT value FROM json_each(:names))"
+        "  AND purpose = 'burn') AS burnt,"
+        " (SELECT count(*) FROM owed WHERE job IN (SELECT value FROM json_each(:names)))"
+        " AS undelivered,"
+        " (SELECT count(*) FROM owed WHERE job IN (SELECT value FROM json_each(:names))"
+        "  AND dead_at NOT NULL) AS dead_letters,"
         " EXISTS (SELECT 1 FROM pause WHERE job = :job) AS paused",
         {"job": job, "names": all_names(database, job)},
     )
