@@ -326,10 +326,11 @@ class Distribution:
             QuestionError: Some have no counts.
         """
         found = [self.places[each] for each in releases if each in self.places]
-        if not found or (len(found) < len(releases) and not partial):
+        without = len(releases) - len(found)
+        if not found or (without and not partial):
             raise QuestionError(
-                f"of {len(releases)} releases of {self.job}, {len(releases) - len(found)} have no"
-                " counts of the question that is asked now",
+                f"of {len(releases)} releases of {self.job}, {without}"
+                f" {'has' if without == 1 else 'have'} no counts of the question that is asked now",
                 hint="--partial leaves them out, and so does --over all; values that were drawn, as"
                 " on the first day, other columns or conditions, and releases of older versions"
                 " tell no distribution",

@@ -184,7 +184,7 @@ def test_changes_are_said_in_words() -> None:
     [
         (("--quantile", ".5", "--over", "2013-01"), "is not released as a whole"),
         (("--quantile", ".5", "--over", "2012"), "has no release of 2012"),
-        (("--quantile", ".5", "--over", "10d"), "have no counts of the question"),
+        (("--quantile", ".5", "--over", "10d"), "no counts of the question"),
         (("--quantile", ".9999", "--over", RANGE), "beyond what was counted"),
         (("--above", "900", "--over", RANGE), "beyond what was counted"),
         (("--quantile", "1.5", "--over", RANGE), "lies between 0 and 1"),
