@@ -22,6 +22,9 @@ QUICK = (
 of a release, the configuration, one run from end to end. Without Spark, long profiles and the
 widest enumeration."""
 
+SPARK = 3
+"""Of its questions one in so many is in the short profile: a second each, and minutes to start."""
+
 HERE = Path(__file__).parent
 
 
@@ -65,6 +68,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         thinned = item.get_closest_marker("thinned")
         if thinned is not None:
             cases[item.nodeid.partition("[")[0], thinned.args[0]].append(item)
+        elif "spark" in item.nodeid.lower() and "/contract/" in item.nodeid:
+            cases[item.nodeid.partition("::")[0], SPARK].append(item)
     for (_, part), found in cases.items():
         found.sort(key=lambda item: zlib.crc32(item.nodeid.encode()))
         for item in found[-(-len(found) // part) :]:

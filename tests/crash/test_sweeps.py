@@ -433,10 +433,14 @@ def test_twins_leave_the_same_traces() -> None:
 
 def test_twins_of_every_kind_leave_the_same_traces() -> None:
     """Kinds that add noise differ in released values alone; all else is equal, bytes and calls."""
-    first, second = twins.OF_EVERY_KIND[:2]
-    assert twins.difference(*first, every_kind.CONFIG) == []
+    assert twins.difference(*twins.OF_EVERY_KIND[0], every_kind.CONFIG) == []
+
+
+@pytest.mark.long
+def test_twins_of_kinds_that_draw_leave_the_same_traces() -> None:
+    """Draws are the same by a public outcome: then all is equal, bytes and calls."""
     with every_kind.public_outcomes():
-        assert twins.difference(*second, every_kind.COSTLY) == []
+        assert twins.difference(*twins.OF_EVERY_KIND[1], every_kind.COSTLY) == []
 
 
 def test_a_key_that_is_not_found_leaves_no_trace() -> None:

@@ -9,6 +9,8 @@ import pytest
 from streamdp.types import HARDLY_ANY
 from tests.stories.orders import BUSY, EMPTY, NARROW, WIDE, Said, by_what, held, walk
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory) -> list[Said]:
@@ -16,7 +18,6 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> list[Said]:
     return list(walk(folder, 60, 1, without=("hours", "hours-in-utc")))
 
 
-@pytest.mark.long
 def test_intervals_hold(said: list[Said]) -> None:
     """Of each kind at .93 or more of all days and rows; of each row with room for chance."""
     found = by_what(said)
@@ -33,7 +34,6 @@ def test_intervals_hold(said: list[Said]) -> None:
         assert held([one for each in found if each.startswith(kind) for one in found[each]]) >= 0.93
 
 
-@pytest.mark.long
 def test_no_mean_or_quantile_lies_outside_its_bounds(said: list[Said]) -> None:
     """Nor do the ends of its interval."""
     for each in said:
@@ -62,7 +62,6 @@ def test_the_empty_day_is_flagged_and_the_next_is_as_before(said: list[Said]) ->
     assert not [each for each in said if each.flag and each.day != EMPTY and "AT" not in each.what]
 
 
-@pytest.mark.long
 def test_hours_of_two_zones_hold(tmp_path: Path) -> None:
     """Cells are hours of the clocks of the zone, over the day on which they change."""
     found = by_what(list(walk(tmp_path, 40, 1, without=("berlin", "customers"))))
