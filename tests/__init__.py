@@ -1,9 +1,5 @@
 """Tests and benchmarks."""
 
-import os
+from streamdp.cli import compute_on_one_thread
 
-from streamdp.cli import ONE_THREAD
-
-# As in the commands: threads that wait for each other's small matrices take four times as long.
-for _variable in ONE_THREAD:
-    os.environ.setdefault(_variable, "1")
+compute_on_one_thread()  # as commands do, before numpy is loaded

@@ -23,7 +23,7 @@ of a release, the configuration, one run from end to end. Without Spark, long pr
 widest enumeration."""
 
 SPARK = 3
-"""Of its questions one in so many is in the short profile: a second each, and minutes to start."""
+"""One of so many questions to Spark is in the short profile: each takes about a second."""
 
 HERE = Path(__file__).parent
 
@@ -52,7 +52,7 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Look for doctests in `streamdp` alone: no worker imports all benchmarks and sweeps."""
     helper = collection_path.suffix == ".py" and not collection_path.name.startswith("test_")
-    return True if helper and Path(__file__).parent in collection_path.parents else None
+    return True if helper and HERE in collection_path.parents else None
 
 
 @pytest.hookimpl(tryfirst=True)

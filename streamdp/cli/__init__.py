@@ -152,10 +152,15 @@ def cli() -> None:
     """
 
 
-def main() -> NoReturn:
-    """Run a command; errors become one message and a fixed exit code."""
+def compute_on_one_thread() -> None:
+    """Let linear algebra use one thread, unless the environment says how many it is to use."""
     for name in ONE_THREAD:
         os.environ.setdefault(name, "1")
+
+
+def main() -> NoReturn:
+    """Run a command; errors become one message and a fixed exit code."""
+    compute_on_one_thread()
     streams.secure()
     code = _ended(_typed)
     left = _ended(streams.finish) if code == 0 else streams.give_up()

@@ -168,7 +168,7 @@ class Clip:
                 noise passes for none, and the guessed law has a heavier tail.
             falling: Numbers that noise may be fall with the distance (`falling`).
         """
-        starts = np.array([low for low, _ in self._edges()])
+        starts = np.array([low for low, _ in self.edges()])
         possible = starts < max(self.farthest, 1.0)
         released = self.falling() if falling else np.array(self.distances)
         seen = np.maximum(released, 0.0) * possible
@@ -214,7 +214,7 @@ class Clip:
         Far cells of a law that is too wide hold more records than were released there, beyond what
         noise, chance and a law of another shape explain.
         """
-        seen, starts = np.array(self.distances), np.array([low for low, _ in self._edges()])
+        seen, starts = np.array(self.distances), np.array([low for low, _ in self.edges()])
         total = float(np.maximum(seen, 0.0).sum())
         tried = np.maximum(self.scale * SPREADS_TRIED, self.unit / 2.0)
         law = np.array([self._guessed(starts / each, heavy=False) for each in tried]) * total
@@ -243,7 +243,7 @@ class Clip:
 
     def _beyond(self, reach: float) -> tuple[FloatArray, FloatArray]:
         """Means of max(d - reach, 0) and max(d² - reach², 0) by distance, even within a cell."""
-        low, high = np.array(self._edges(), dtype=float).T
+        low, high = np.array(self.edges(), dtype=float).T
         start = np.clip(reach, low, high)
         part = (high - start) / (high - low)
         first = part * ((high + start) / 2 - reach)
@@ -296,13 +296,17 @@ class Clip:
             column: Its public cells.
             hidden: Bounds on what clipping hides of means.
         """
+        below, above = self.room(column)
+        return np.minimum(hidden, below), np.minimum(hidden, above)
+
+    def room(self, column: Grid) -> tuple[float, float]:
+        """Cells of the column that lie below and above those of the clip."""
         clipped = self.grid(column)
-        below = np.minimum(hidden, float(clipped.lower - column.lower))
-        return below, np.minimum(hidden, float(column.upper - clipped.upper))
+        return float(clipped.lower - column.lower), float(column.upper - clipped.upper)
 
     def second_moment(self) -> float:
         """Mean square of the distance."""
-        squares = [(low * low + low * high + high * high) / 3 for low, high in self._edges()]
+        squares = [(low * low + low * high + high * high) / 3 for low, high in self.edges()]
         return float(np.dot(self.shares(falling=True), squares))
 
     def following(self, centre: int, noise: float, *, squares: bool = False) -> Clip:
@@ -341,7 +345,8 @@ class Clip:
         """
         return self.overshoot(self.unit * 2.0 ** (DISTANCES - 3)) < SEEN * reach
 
-    def _edges(self) -> list[tuple[int, int]]:
+    def edges(self) -> list[tuple[int, int]]:
+        """Distances at which each cell begins and ends, in cells of the column."""
         ends = [self.unit * 2**power for power in range(DISTANCES)]
         return list(zip([0, *ends], ends, strict=False))
 

@@ -148,9 +148,8 @@ def _tails(distances: FloatArray) -> FloatArray:
 def _weights(clip: Clip) -> FloatArray:
     """Posterior weights of shares and tails, shape (shares, tails)."""
     reach = float(clip.reach)
-    edges = np.array([0.0, *(clip.unit * 2.0**power for power in range(DISTANCES - 1)), 1e30])
-    edges /= reach
-    low, high, released = edges[:-1], edges[1:], np.array(clip.distances)
+    low = np.array([start for start, _ in clip.edges()]) / reach
+    high, released = np.append(low[1:], 1e30 / reach), np.array(clip.distances)
     tells = (high > 1.0 / NEAR) & (low >= 0.5 / NEAR)
     low, high, released = low[tells], high[tells], released[tells]
     farthest = max(clip.farthest, 1.0) / reach

@@ -19,7 +19,7 @@ from streamdp.database import Database
 from streamdp.errors import ClockError
 from streamdp.store import row_checksums
 from streamdp.store.ledger import ledger
-from streamdp.store.ledger.renames import all_names
+from streamdp.store.ledger.renames import NAMED, all_names
 
 TOLERANCE = 60
 """Seconds that a clock may go back unremarked."""
@@ -88,9 +88,9 @@ def require_not_ahead(database: Database, task: str, source: str, now: int) -> N
     about = {"source": source, "now": now + TOLERANCE, "names": all_names(database, task)}
     (last,) = database.execute(
         f"{windows} (EXISTS (SELECT 1 FROM release r WHERE r.source = b.source"  # noqa: S608
-        " AND r.batch = b.key AND r.job IN (SELECT value FROM json_each(:names)))"
+        f" AND r.batch = b.key AND r.job {NAMED})"
         " OR EXISTS (SELECT 1 FROM gate_answer a WHERE a.source = b.source AND a.batch = b.key"
-        " AND a.gate IN (SELECT value FROM json_each(:names))))",
+        f" AND a.gate {NAMED}))",
         about,
     ).fetchone()
     if last is not None:

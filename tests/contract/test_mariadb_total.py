@@ -195,6 +195,8 @@ def test_a_column_that_is_computed_as_it_is_read_is_refused(
     for query in (CellQuery("h", GRID), *queries):
         with pytest.raises(SourceError, match="computed as it is read"):
             backend.check(query, FILE)
+    with pytest.raises(SourceError, match="has no column 'H'"):
+        backend.check(CellQuery("H", GRID), FILE)
     backend.check(CellQuery("x", GRID), FILE)
 
 

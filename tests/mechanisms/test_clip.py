@@ -36,7 +36,7 @@ def test_what_noise_hides_is_left_in_the_interval() -> None:
     """However little of the tail can be seen, most of the true overshoot is said to be hidden."""
     for noise in (1.0, 100.0, 1000.0):
         clip = replace(seen(noise), reach=60)
-        ends = np.array(clip._edges(), dtype=float)
+        ends = np.array(clip.edges(), dtype=float)
         beyond = np.clip(ends - clip.reach, 0.0, None).mean(axis=1)
         assert clip.hidden(np.array([1000.0]))[0] > 0.6 * float(beyond @ SKEWED) / sum(SKEWED)
 

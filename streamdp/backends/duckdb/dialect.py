@@ -81,17 +81,14 @@ class DuckDBDialect(SqlDialect):
         """A value as a double, by way of a text where DuckDB's own cast is not the nearest one."""
         if kind == NOTHING:
             return "CAST(NULL AS DOUBLE)"
-        if family(kind) in CAST:
-            return super().number(f"CAST({value} AS TIMESTAMP)", "TIMESTAMP")
+        value, kind = _in_micros(value, kind)
         if family(kind) in WIDE or (family(kind) == "DECIMAL" and _digits(kind) > EXACT_DIGITS):
             value = f"CAST({value} AS VARCHAR)"
         return super().number(value, kind)
 
     def canonical(self, unit: str, kind: str) -> str:
-        """A text of a unit; DuckDB would cast a time of seconds to nanoseconds by itself."""
-        if family(kind) in CAST:
-            return super().canonical(f"CAST({unit} AS TIMESTAMP)", "TIMESTAMP")
-        return super().canonical(unit, kind)
+        """A text that equal units share, the same in all engines."""
+        return super().canonical(*_in_micros(unit, kind))
 
     def micros(self, value: str) -> str:
         return f"CASE WHEN isfinite({value}) THEN epoch_us({value}) END"
@@ -133,6 +130,14 @@ class DuckDBDialect(SqlDialect):
 
     def start(self, text: str) -> str:
         return f"CAST('0x' || substr(md5({text}), 1, 4) AS BIGINT)"
+
+
+def _in_micros(value: str, kind: str) -> tuple[str, str]:
+    """A value and its type; a time of a type in `CAST` as one of microseconds.
+
+    DuckDB would cast it to nanoseconds by itself, and end the question at years that have none.
+    """
+    return (f"CAST({value} AS TIMESTAMP)", "TIMESTAMP") if family(kind) in CAST else (value, kind)
 
 
 def _digits(kind: str) -> int:

@@ -215,11 +215,12 @@ class MariaDBBackend(ServerBackend[ServerAddress, "pymysql.Connection[Any]"]):
 
     def _require_stored(self, query: Query, batch: Batch) -> None:
         """Refuse columns that are computed as they are read: one record may fail them."""
-        said = " ".join(expressions(query)).lower()  # columns are found in any case
-        named = {*self.own_columns(query), *self.relation.named}
+        # MariaDB finds columns in any capitals.
+        said = " ".join(expressions(query)).lower()
+        named = {each.lower() for each in (*self.own_columns(query), *self.relation.named)}
         for schema, table, _, _ in self._tables():
             for (column,) in self.rows(_COMPUTED, schema, table):
-                if column in named or self.dialect().name(column).lower() in said:
+                if column.lower() in named or self.dialect().name(column).lower() in said:
                     raise SourceError(
                         f"column {column!r} is computed as it is read, and one record may fail it",
                         where=self.place(batch),

@@ -75,7 +75,7 @@ class PostgresExpression(TotalExpression):
         "date": _DATE,
         **dict.fromkeys(INSTANTS, _INSTANT),
         "interval": Value("span", raw=True),
-        **dict.fromkeys(("character", "uuid", "boolean", "bytea"), Value("text")),
+        **dict.fromkeys((*TEXTS, "bytea"), Value("text")),
         **dict.fromkeys((*LONG, "citext"), Value("text", raw=True)),
     }
 

@@ -120,6 +120,10 @@ def _without(names: NewNames, group: tuple[str, ...], state: Json) -> bool:
     return bool(alone.of_state(state) == state)
 
 
+NAMED = "IN (SELECT value FROM json_each(:names))"
+"""The condition of SQL that a column is among the names of `all_names`."""
+
+
 def all_names(database: Database, job: str) -> str:
     """All names of a job as a list that SQL reads with `json_each`."""
     return json.dumps(names_of(database, job))

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from streamdp.database import Database
 from streamdp.privacy.filters import Measure
 from streamdp.store.archive import DELTA_OF_RELEASE, RHO_OF_RELEASE
-from streamdp.store.ledger.renames import all_names
+from streamdp.store.ledger.renames import NAMED, all_names
 from streamdp.store.release_rows import OF_RELEASE, ROWS_OF_RELEASE, columns_from
 from streamdp.types import Json, Release
 
@@ -27,7 +27,7 @@ _RELEASE = (
 _RELEASED = (
     f"{_RELEASE} FROM batch b CROSS JOIN release r ON r.source = b.source AND r.batch = b.key"
 )
-_OF_JOB = "r.job IN (SELECT value FROM json_each(:names))"
+_OF_JOB = f"r.job {NAMED}"
 _MOMENT = "coalesce(b.window_start, moment_of_key(b.key), r.released_at)"
 _WITHIN = (
     f"b.source = :source AND (:since IS NULL OR {_MOMENT} >= :since)"

@@ -14,7 +14,7 @@ from streamdp.privacy.amounts import UNBOUNDED
 from streamdp.privacy.filters import Measure
 from streamdp.store.ledger.chain import PURPOSES, spent_of
 from streamdp.store.ledger.charges import ASSUMED, CHARGES, CUT_OFF
-from streamdp.store.ledger.renames import all_names
+from streamdp.store.ledger.renames import NAMED, all_names
 from streamdp.types import Json
 
 _OWED = (
@@ -117,11 +117,10 @@ def spent_of_job(database: Database, job: str, known: Spent = NOTHING) -> Spent:
         known = NOTHING
     (head,) = database.execute("SELECT coalesce(max(seq), 0) FROM ledger").fetchone()
     epsilon, rho, without = database.execute(
-        "SELECT coalesce(sum(epsilon_nano), 0), coalesce(sum(rho_nano), 0),"
-        " count(*) - count(epsilon_nano) FROM ledger"
-        " WHERE job IN (SELECT value FROM json_each(?))"
-        " AND purpose IN ('reserve', 'open') AND seq > ?",
-        [names, known.seq],
+        "SELECT coalesce(sum(epsilon_nano), 0), coalesce(sum(rho_nano), 0),"  # noqa: S608
+        f" count(*) - count(epsilon_nano) FROM ledger WHERE job {NAMED}"
+        " AND purpose IN ('reserve', 'open') AND seq > :known",
+        {"names": names, "known": known.seq},
     ).fetchone()
     pure = min(known.epsilon_nano + epsilon + UNBOUNDED * without, UNBOUNDED)
     return Spent(head, pure, known.rho_nano + rho, names)
@@ -129,37 +128,39 @@ def spent_of_job(database: Database, job: str, known: Spent = NOTHING) -> Spent:
 
 def measure_of_job(database: Database, job: str) -> Measure:
     """The measure of the caps that a job is charged under; `epsilon` before its first charge."""
+    return _measure(database, all_names(database, job))
+
+
+def _measure(database: Database, names: str) -> Measure:
     row = database.execute(
         "SELECT event ->> 'measure' FROM ledger WHERE +scope ="  # noqa: S608
         f" (SELECT scope FROM ledger WHERE seq = ({_NEWEST_OF_JOB}))"
         " AND purpose = 'cap' AND job IS NULL ORDER BY seq DESC LIMIT 1",
-        {"names": all_names(database, job)},
+        {"names": names},
     ).fetchone()
     return "rho" if row is not None and row[0] == "rho" else "epsilon"
 
 
 def job_report(database: Database, job: str, spent: Spent | None = None) -> JobReport:
     """Counts of one job under all its names, and its spending."""
+    names = all_names(database, job)
     (row,) = database.query(
         f"WITH owed AS ({_OWED}), last AS (SELECT batch, released_at FROM release WHERE id ="  # noqa: S608
         " (SELECT release_id FROM ledger WHERE seq = (SELECT max((SELECT max(seq) FROM ledger"
         "  WHERE job = n.value AND purpose = 'commit')) FROM json_each(:names) n)))"
         " SELECT :job AS job,"
-        " (SELECT count(*) FROM release WHERE job IN (SELECT value FROM json_each(:names)))"
-        " AS releases,"
+        f" (SELECT count(*) FROM release WHERE job {NAMED}) AS releases,"
         " (SELECT batch FROM last) AS last_batch,"
         " (SELECT released_at FROM last) AS last_released_at,"
-        " (SELECT count(*) FROM ledger WHERE job IN (SELECT value FROM json_each(:names))"
-        "  AND purpose = 'burn') AS burnt,"
-        " (SELECT count(*) FROM owed WHERE job IN (SELECT value FROM json_each(:names)))"
-        " AS undelivered,"
-        " (SELECT count(*) FROM owed WHERE job IN (SELECT value FROM json_each(:names))"
-        "  AND dead_at NOT NULL) AS dead_letters,"
-        " EXISTS (SELECT 1 FROM pause WHERE job = :job) AS paused",
-        {"job": job, "names": all_names(database, job)},
+        f" (SELECT count(*) FROM ledger WHERE job {NAMED} AND purpose = 'burn') AS burnt,"
+        " undelivered, dead_letters,"
+        " EXISTS (SELECT 1 FROM pause WHERE job = :job) AS paused"
+        " FROM (SELECT count(*) AS undelivered, count(dead_at) AS dead_letters"
+        f"  FROM owed WHERE job {NAMED})",
+        {"job": job, "names": names},
     )
     spent = spent or spent_of_job(database, job)
-    measure = measure_of_job(database, job)
+    measure = _measure(database, names)
     about = {"paused": bool(row["paused"]), "measure": measure}
     return JobReport(**{**row, **about, "spent_nano": spent.amount(measure)})
 

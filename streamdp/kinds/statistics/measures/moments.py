@@ -322,7 +322,7 @@ class MomentOf:
         self, clip: Clip, numbers: Estimates, found: Estimates, overshoot: Overshoot
     ) -> tuple[FloatArray, FloatArray]:
         """Ends of a mean, by noise and what clipping hides together."""
-        most, cells = float(clip.reach), clip.grid(self.grid)
+        most = float(clip.reach)
         lower, upper = found.lower - clip.centre, found.upper - clip.centre
         of_clipped = Estimates(found.point - clip.centre, lower, upper, found.variance)
         of_clipped = _within_clip(of_clipped, numbers, -most, most)
@@ -330,7 +330,7 @@ class MomentOf:
             of_clipped.point - of_clipped.lower,
             of_clipped.upper - of_clipped.point,
             divisor(numbers),
-            (float(cells.lower - self.grid.lower), float(self.grid.upper - cells.upper)),
+            clip.room(self.grid),
         )
         return found.point - below, found.point + above
 
