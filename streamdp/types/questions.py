@@ -61,6 +61,8 @@ class CellQuery:
         by: Columns that cut the batch into groups, compared as text.
         groups: The public groups, one text for each column of `by`; records of others do not
             count. Without `by` there is the one group that holds all.
+        rows: Records that a group is expected to have, public; 0 where nobody says. How an engine
+            counts may depend on it, what it counts does not.
     """
 
     column: str
@@ -70,6 +72,7 @@ class CellQuery:
     bound: UnitBound | None = None
     by: tuple[str, ...] = ()
     groups: tuple[tuple[str, ...], ...] = ((),)
+    rows: int = 0
 
     def __post_init__(self) -> None:
         """Refuse a repeated group, whose records would count twice."""

@@ -12,11 +12,13 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.duckdb.instance import Instance, kept
 from streamdp.backends.duckdb.records import backend_of_records
 from streamdp.config import load
+from streamdp.errors import SourceError
 from streamdp.types import Batch, CellQuery, Grid
 from streamdp.wiring import tasks
 
@@ -76,7 +78,7 @@ def test_two_databases_are_read_in_turns(tmp_path: Path) -> None:
 
 
 def test_a_dead_instance_is_replaced(tmp_path: Path) -> None:
-    """After an internal error an instance refuses all; the next question finds a new one."""
+    """After an internal error an instance refuses all; after the failure all find a new one."""
     shared = Instance()
     first, second = (
         DuckDBBackend(_file(tmp_path, size), "parquet", instance=shared) for size in (3, 7)
@@ -85,7 +87,9 @@ def test_a_dead_instance_is_replaced(tmp_path: Path) -> None:
     for connection in (shared._first, first._connection, second._connection):
         assert connection is not None
         connection.close()
-    assert (_count(first), _count(second)) == (3, 7)
+    with pytest.raises(SourceError):
+        first.answer(QUERY, WHOLE)
+    assert (_count(second), _count(first), _count(second)) == (7, 3, 7)
 
 
 def test_what_is_closed_is_started_anew(tmp_path: Path) -> None:

@@ -111,7 +111,16 @@ class DuckDBBackend(SqlBackend):
     @contextmanager
     def session(self) -> Iterator[None]:
         """Attach the database file while a question is asked."""
-        self._renew()
+        instance = self._renew()
+        try:
+            with self._attached():
+                yield
+        except BaseException:
+            instance.doubt()
+            raise
+
+    @contextmanager
+    def _attached(self) -> Iterator[None]:
         if self.format != "duckdb":
             yield
             return
@@ -308,8 +317,8 @@ class DuckDBBackend(SqlBackend):
         """Names and types; of files that are as they were, what was found at the last check."""
         if select in self._known:
             return self._known[select]
-        found = self._connect().execute(f"DESCRIBE {select}").fetchall()
-        kinds = {name: kind for name, kind, *_ in found}
+        found = self._connect().sql(select)
+        kinds = dict(zip(found.columns, map(str, found.types), strict=True))
         if self._files is not None:
             self._known[select] = kinds
         return kinds
@@ -375,7 +384,7 @@ class DuckDBBackend(SqlBackend):
         assert self._connection is not None  # noqa: S101
         return self._connection
 
-    def _renew(self) -> None:
+    def _renew(self) -> Instance:
         """Reconnect if the connection is broken; a new one has none of the views."""
         self.instance = self.instance or Instance(self.limits)
         connection = self.instance.connection(self._connection)
@@ -383,6 +392,7 @@ class DuckDBBackend(SqlBackend):
             self._connection = connection
             self._known.clear()
             self.__post_init__()
+        return self.instance
 
 
 def _in_database(table: str) -> str:

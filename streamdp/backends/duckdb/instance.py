@@ -33,7 +33,9 @@ conditions by what the least and the largest value of many records say.
 """
 
 ARRAY_BITS = 17
-"""Groups are counted in an array up to so many bits: a SMALLINT and null, of any values."""
+"""Groups are counted in an array up to so many bits: a SMALLINT and null, of any values. An array of
+that size takes a millisecond to make, so questions have such groups where records are many
+(`CellQuery.rows`)."""
 
 
 class Instance:
@@ -46,22 +48,29 @@ class Instance:
     def __init__(self, limits: Limits = NO_LIMITS) -> None:
         self._limits = limits
         self._first: duckdb.DuckDBPyConnection | None = None
+        self._doubted = False
 
     def connection(self, before: duckdb.DuckDBPyConnection | None) -> duckdb.DuckDBPyConnection:
         """The connection from before, or a new one if there is none or it works no more.
 
         After an internal error DuckDB refuses all further questions to an instance. What is asked
-        next finds a new one, so one batch that an engine fails at holds up no others.
+        next finds a new one, so one batch that an engine fails at holds up no others. Until a
+        question has failed nobody looks.
         """
-        if before is not None and _works(before):
+        if before is not None and self._good(before):
             return before
-        if self._first is None or not _works(self._first):
+        if self._first is None or not self._good(self._first):
             self._first = self._start()
         connection = self._first.cursor()
-        connection.execute("SET TimeZone = 'UTC'")
         connection.execute("SET enable_progress_bar = false")
-        connection.execute(f"SET perfect_ht_threshold = {ARRAY_BITS}")
         return connection
+
+    def doubt(self) -> None:
+        """Look at each connection before it is used from now on: a question has failed."""
+        self._doubted = True
+
+    def _good(self, connection: duckdb.DuckDBPyConnection) -> bool:
+        return not self._doubted or _works(connection)
 
     def close(self) -> None:
         """End it once its other connections are closed; a later question starts it anew."""
@@ -72,12 +81,13 @@ class Instance:
     def _start(self) -> duckdb.DuckDBPyConnection:
         import duckdb
 
-        settings = dict(SPILL_NOTHING)
+        settings = SPILL_NOTHING | {"perfect_ht_threshold": ARRAY_BITS}
         if self._limits.memory is not None:
             settings["memory_limit"] = f"{self._limits.memory}B"
         if self._limits.threads is not None:
             settings["threads"] = self._limits.threads
         started = duckdb.connect(config=settings)
+        started.execute("SET GLOBAL TimeZone = 'UTC'")
         known = started.execute("SELECT name FROM duckdb_optimizers()").fetchall()
         off = ",".join(name for (name,) in known if name not in OPTIMIZERS)
         started.execute(f"SET GLOBAL disabled_optimizers = '{off}'")

@@ -48,16 +48,20 @@ class RecordsBackend(DuckDBBackend):
     """Answers questions about records in memory."""
 
     records: MemoryRecords = field(kw_only=True)
+    _made: tuple[object, list[str], str] | None = field(default=None, init=False, repr=False)
 
     opening_hint = _TAKEN
     reading_hint = "can the data still be read, and is there enough memory?"
 
     def table(self, query: Query, batch: Batch) -> str:
-        """The Arrow stream of the columns that are named."""
-        read = self.records.read
-        return arrow.register_records(
-            self._connect(), self.records.schema, lambda _, names: read(names), self.named(query)
-        )
+        """The Arrow stream of the columns that are named; it can be read again."""
+        read, connection, named = self.records.read, self._connect(), self.named(query)
+        if self._made is None or self._made[:2] != (connection, named):
+            table = arrow.register_records(
+                connection, self.records.schema, lambda _, names: read(names), named
+            )
+            self._made = connection, named, table
+        return self._made[2]
 
     def look_further(self, query: Query, batch: Batch, columns: Mapping[str, str]) -> None:
         """There is nothing else: the schema is that of all records."""

@@ -3,8 +3,8 @@
 **Cells.** Groups and cells are one integer, their code: group number times the width of the grid,
 plus the cell above the first. So one scan with one GROUP BY answers for all groups, and a unit's
 records are in one order. What comes back is a row for each occupied code, and one for records that
-have no cell, of which it counts none. Codes that fit 16 bits are grouped as such, which an engine
-may do by an array.
+have no cell, of which it counts none. Codes that fit 16 bits are grouped as such where records are
+many, which an engine may do by an array.
 
 **Scans.** Records as small integers, bounded by unit, counted and summed by grouping.
 
@@ -65,6 +65,10 @@ from streamdp.types import (
     UnitQuery,
 )
 from streamdp.zones import offsets
+
+MANY_ROWS = 1_000_000
+"""Records from which on an array of all codes that fit 16 bits is made and read in less time than
+it saves."""
 
 Asked = TypeVar("Asked", CellQuery, KeyQuery, ScanQuery)
 
@@ -188,7 +192,8 @@ class CellQuestion(SqlQuestion[CellQuery]):
         """The type in which codes are grouped, and what is taken off them so that they fit."""
         first = 0 if self.query.by else self.query.grid.lower
         last = first + self._width() * len(self.query.groups) - 1
-        if self.query.bound is not None or last - first >= 2 * SMALL:
+        few = self.query.rows * len(self.query.groups) < MANY_ROWS
+        if few or self.query.bound is not None or last - first >= 2 * SMALL:
             return self.dialect.whole, 0
         return self.dialect.small, 0 if first >= -SMALL and last < SMALL else first + SMALL
 

@@ -179,7 +179,8 @@ class Quantiles:
 
     def query(self) -> CellQuery:
         """The question."""
-        return CellQuery(self.column, self.grid, self.expression, self.where)
+        rows = self.expected_rows or 0
+        return CellQuery(self.column, self.grid, self.expression, self.where, rows=rows)
 
     def believed(self, state: Json, features: Features = ()) -> JointPrior:
         """The prior of the next release: the learner's, and the shapes."""
