@@ -57,6 +57,8 @@ ENCODED = [
     (pa.array([1.5, None, float("inf"), 1.5]).dictionary_encode(), {3: 2}),
     (pa.RunEndEncodedArray.from_arrays([3, 4], pa.array([7, None])), {14: 3}),
     (pa.array([Decimal("1.5"), None, Decimal(-1)], pa.decimal128(38, 37)), {3: 1, -2: 1}),
+    (pa.array([Decimal("1.5"), None, Decimal(-1)], pa.decimal32(9, 2)), {3: 1, -2: 1}),
+    (pa.array([Decimal("1.5"), None, Decimal(-1)], pa.decimal64(18, 17)), {3: 1, -2: 1}),
     (pa.array([2**63, None, 1], pa.uint64()), {2**46: 1, 2: 1}),
     (ticks([1, None, -1, 2**62], pa.timestamp("s")), {2: 1, -2: 1}),
     (ticks([1500, None, -500, -(2**63)], pa.timestamp("ms", "Asia/Kolkata")), {3: 1, -1: 1}),
@@ -144,6 +146,28 @@ def test_a_decimal_of_more_digits_than_its_type_is_the_nearest(tmp_path: Path, r
     x = pa.concat_arrays([pa.array([Decimal(1)], kind), odd])
     assert sum(counts(write(tmp_path / "x.arrow", {"x": x})).values()) == 2
     assert counts(write(tmp_path / "x.arrow", {"x": x.slice(0, 1)})) == {2: 1}
+
+
+@pytest.mark.parametrize("raw", [b"\0\0\0\x80", b"\xff\xff\xff\x7f"])
+@pytest.mark.parametrize("kind", [pa.decimal32(5, 2), pa.decimal64(7, 2)])
+def test_a_decimal_of_few_bits_is_widened_first(tmp_path: Path, kind: Any, raw: bytes) -> None:
+    """Arrow compares no decimals of 32 or 64 bits with others: each batch with a record failed."""
+    full = raw[:1] * (kind.bit_width // 8 - 4) + raw
+    odd = pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(full)])
+    x = pa.concat_arrays([pa.array([Decimal(1)], kind), odd])
+    found = counts(write(tmp_path / "x.arrow", {"x": x}))
+    end = round(10 ** (kind.precision - 2)) * 2
+    assert found == {2: 1, (-end if raw[-1] == 0x80 else end): 1}
+
+
+@pytest.mark.parametrize("places", [pa.int8(), pa.int32(), pa.uint8()])
+def test_a_place_at_which_a_dictionary_holds_nothing_is_null(tmp_path: Path, places: Any) -> None:
+    """Such a place is in one record, and must not end a question about all."""
+    odd = [0, 7, 1, None] if places == pa.uint8() else [0, 7, 1, -1]
+    words = pa.DictionaryArray.from_arrays(pa.array(odd, places), pa.array(["a", "b"]), safe=False)
+    path = write(tmp_path / "x.arrow", {"x": [1, 2, 3, 4], "g": words}, rows=4)
+    assert counts(path, CellQuery("x", GRID, where="g IN ('a', 'b')")) == {2: 1, 6: 1}
+    assert counts(path, CellQuery("x", GRID, where="g IS NULL")) == {4: 1, 8: 1}
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])

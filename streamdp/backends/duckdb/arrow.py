@@ -4,10 +4,12 @@ DuckDB reads Arrow's memory as it is, and what it cannot represent ends the ques
 seconds that has no microseconds would be one record that decides about all. So each value is made
 one that DuckDB has, or null, before it is handed over:
 
-- a dictionary- or run-end-encoded value is the value; files encode as many as they have;
+- a dictionary- or run-end-encoded value is the value; files encode as many as they have, and a
+  place at which a dictionary holds none is null;
 - half floats are floats, the same numbers;
 - text that is no UTF-8 is null: DuckDB would not answer again on that connection;
-- a decimal with more digits than its type is the largest, or the most negative, of the type;
+- a decimal with more digits than its type is the largest, or the most negative, of the type, and
+  one of 32 or 64 bits has 128;
 - times and durations in seconds or milliseconds are in microseconds, null where there are none so
   far away; a zone is a way to show an instant, and is dropped for UTC.
 """
@@ -309,6 +311,8 @@ def _field(schema: pa.Schema, name: str, file: str) -> pa.Field:
 
 LARGEST = 2**63 - 1
 
+_LONG_DIGITS = len(str(LARGEST))
+
 FIRST = 9_223_372_022_400_000_000
 """Microseconds before 1970 of the first moment that DuckDB casts."""
 
@@ -337,10 +341,12 @@ def plain_type(kind: Any) -> pa.DataType | None:
         return pa.duration("ns" if kind.unit == "ns" else "us")
     if is_a.is_decimal256(kind):
         return None
+    if is_a.is_decimal(kind):
+        return pa.decimal128(kind.precision, kind.scale)
     if isinstance(kind, pa.UuidType):
         return kind
     kept: list[Callable[[pa.DataType], bool]] = [
-        *(is_a.is_boolean, is_a.is_integer, is_a.is_floating, is_a.is_decimal, is_a.is_date32),
+        *(is_a.is_boolean, is_a.is_integer, is_a.is_floating, is_a.is_date32),
         *(is_a.is_string, is_a.is_large_string, is_a.is_null),
         *(is_a.is_binary, is_a.is_large_binary, is_a.is_fixed_size_binary),
     ]
@@ -357,8 +363,7 @@ def plain(values: Any, kind: Any) -> Any:
     if pa.types.is_run_end_encoded(values.type):
         values = pc.run_end_decode(values)
     if pa.types.is_dictionary(values.type):
-        words = _long(values.dictionary)
-        values = pa.DictionaryArray.from_arrays(values.indices, words).dictionary_decode()
+        values = _looked_up(values)
     values = _long(values)
     if kind in (pa.string(), pa.large_string()):
         return _text(values)
@@ -417,16 +422,33 @@ def no_longer(values: Any, longest: int) -> Any:
     return values if pc.all(short, min_count=0).as_py() else pc.if_else(short, values, None)
 
 
-def _decimal(values: Any, kind: Any) -> Any:
-    """Replace values of too many digits by the nearest value of the type."""
+def _looked_up(values: Any) -> Any:
+    """Values in place of their places in a dictionary."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    words, places = _long(values.dictionary), values.indices
+    if pa.types.is_signed_integer(places.type):
+        places = pc.if_else(pc.less(places, 0), None, places)
+    places = pc.if_else(pc.less(places, len(words)), places, None)
+    return pa.DictionaryArray.from_arrays(places, words).dictionary_decode()
+
+
+def _decimal(values: Any, kind: Any) -> Any:
+    """Replace values of too many digits by the nearest value of the type.
+
+    Those of 32 or 64 bits are widened first, to a type that has room for all of their bits.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    wide = kind if pa.types.is_decimal128(values.type) else pa.decimal128(_LONG_DIGITS, kind.scale)
     low, high = (
-        pa.scalar(Decimal((sign, (9,) * kind.precision, -kind.scale)), kind) for sign in (1, 0)
+        pa.scalar(Decimal((sign, (9,) * kind.precision, -kind.scale)), wide) for sign in (1, 0)
     )
+    values = values.cast(wide)
     values = pc.if_else(pc.less(values, low), low, values)
-    return pc.if_else(pc.greater(values, high), high, values)
+    return pc.if_else(pc.greater(values, high), high, values).cast(kind)
 
 
 def _long(values: Any) -> Any:
