@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -98,3 +98,56 @@ def test_no_record_decides_whether_another_counts_in_spark(tmp_path: Path) -> No
     for where in (WHERE[0], None):
         one = counted([*APART[0], 7.0], where)
         assert counted([*APART[0], 9.0, 7.0], where) == one + 1
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Iterator[Callable[[str, bytes | Any], SparkBackend]]:
+    """Makes a table of the catalog over one file."""
+    from pyspark.sql import SparkSession
+
+    def made(form: str, content: bytes | Any) -> SparkBackend:
+        file = tmp_path / f"a.{form}"
+        if isinstance(content, bytes):
+            file.write_bytes(content)
+        else:
+            pq.write_table(content, file)
+        columns = "" if form == "parquet" else "(x INT, g STRING)"
+        session = SparkSession.active()
+        session.sql(f"CREATE TABLE kept {columns} USING {form} LOCATION '{tmp_path}'")
+        return SparkBackend("local[2]", Relation("kept"))
+
+    yield made
+    SparkSession.active().sql("DROP TABLE IF EXISTS kept")
+
+
+LINES = {
+    "csv": b"7,a\n8,b\n" + b"," * 20_480 + b"\n",
+    "json": b'{"x": 7}\n[{"x": 7}, {"x": 8}]\n',
+}
+"""A line of more fields than Spark takes by default; a line that Spark makes two records of."""
+
+
+@pytest.mark.parametrize("form", LINES)
+def test_a_table_of_text_is_refused_whatever_its_lines(
+    stored: Callable[[str, bytes | Any], SparkBackend], form: str
+) -> None:
+    """One of them would end a question about all, or count twice."""
+    backend = stored(form, LINES[form])
+    with pytest.raises(SourceError, match=f"stored as {form.upper()}"):
+        backend.check(CellQuery("x", GRID), FILE)
+
+
+@pytest.mark.parametrize(("unit", "refused"), [("ms", True), ("us", False)])
+def test_a_table_with_times_in_milliseconds_is_refused(
+    stored: Callable[[str, bytes | Any], SparkBackend], unit: str, refused: bool
+) -> None:
+    """One that has no microseconds would end a question about all."""
+    times = pa.array([0, 2**62]).view(pa.timestamp(unit))
+    backend = stored("parquet", pa.table({"x": pa.array([7, 8]), "t": times}))
+    query = CellQuery("t", GRID)
+    if refused:
+        with pytest.raises(SourceError, match="milliseconds"):
+            backend.check(query, FILE)
+    else:
+        backend.check(query, FILE)
+        assert total(backend.answer(query, FILE)) == 2

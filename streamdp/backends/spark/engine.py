@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 
 from streamdp.backends.limits import NO_LIMITS, Limits
-from streamdp.backends.spark.dialect import SparkDialect
+from streamdp.backends.spark.dialect import INSTANTS, SparkDialect
 from streamdp.backends.sql.engine import TypedBackend
 from streamdp.backends.sql.relation import Relation
 from streamdp.errors import SourceError
@@ -35,11 +35,12 @@ SETTINGS = {
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
 }
 """Settings of every question, whatever the cluster's defaults are.
 
 UTC, null for what fails on a record, no names of the shell in texts, backslashes as escapes, names
-that are no patterns, no file left out, and no old date that ends the question.
+that are no patterns, no file left out, and no old date nor one in text that ends the question.
 """
 
 QUIET = {
@@ -61,8 +62,14 @@ FARTHEST = (2**63 - 1) // 1000
 _MAGIC = re.compile(r"[*?{}\[\],\\]")
 """Letters that Hadoop would read as a pattern."""
 
+_MILLIS = re.compile(r"^  \w+ int64 (.+) \(TIMESTAMP\(MILLIS,", re.MULTILINE)
+"""Columns of a schema, as Parquet's own library writes it out."""
+
 MANY_FILES = 1000
 """Files of a table from which on its folders are known, and not each file."""
+
+_TEXT_FORMS = {"CSVFileFormat": "CSV", "JsonFileFormat": "JSON", "XmlFileFormat": "XML"}
+"""Forms of text, by the names of Spark's classes."""
 
 GROUP = "streamdp"
 """Name under which jobs are found to be cancelled."""
@@ -87,6 +94,7 @@ class SparkBackend(TypedBackend):
     pattern: str = ""
     _session: SparkSession | None = field(default=None, init=False, repr=False)
     _columns: dict[str, str] = field(default_factory=dict, init=False, repr=False)
+    _millis: dict[str, frozenset[str]] = field(default_factory=dict, init=False, repr=False)
 
     @contextmanager
     def session(self) -> Iterator[None]:
@@ -149,11 +157,30 @@ class SparkBackend(TypedBackend):
         )
 
     def look_further(self, query: Query, batch: Batch, columns: Mapping[str, str]) -> None:
-        """Refuse views that keep the ANSI mode, in which they fail at a record."""
+        """Refuse views and files in which one record may fail the question or reach another.
+
+        Views may keep the ANSI mode. Spark ends a question at a line of CSV of more fields than an
+        option says, makes several records of a line of JSON that is a list, and ends a question at
+        a time in milliseconds that has no microseconds.
+        """
         if self.pattern or self.relation.query:
             return
         table = self._connect().table(self.relation.bare(self.dialect()))
-        for view in ansi_views(table._jdf.queryExecution().analyzed()):
+        plan = table._jdf.queryExecution().analyzed()
+        stored = set(readers(plan))
+        for reader in sorted(stored & _TEXT_FORMS.keys()):
+            raise SourceError(
+                f"the table is stored as {_TEXT_FORMS[reader]}, of which Spark does not read each"
+                " line as one record",
+                where=self.place(batch),
+                hint="write it as Parquet, or read CSV and JSON lines by their path, with the"
+                " embedded engine",
+                source=batch.source,
+            )
+        kinds = (column.dataType.simpleString() for column in table.schema.fields)
+        if any(kind in INSTANTS for kind in kinds) and any("Parquet" in each for each in stored):
+            self._require_microseconds(table.inputFiles(), batch)
+        for view in ansi_views(plan):
             raise SourceError(
                 f"the view {view} was made in ANSI mode, in which one record may fail it",
                 where=self.place(batch),
@@ -161,6 +188,37 @@ class SparkBackend(TypedBackend):
                 " a query",
                 source=batch.source,
             )
+
+    def _require_microseconds(self, addresses: Sequence[str], batch: Batch) -> None:
+        """Refuse Parquet files with times in milliseconds, by their footers.
+
+        They are read once each, and none where there are more than MANY_FILES.
+        """
+        for address in addresses if len(addresses) <= MANY_FILES else ():
+            if address not in self._millis:
+                self._millis[address] = self._in_milliseconds(address)
+            for name in sorted(self._millis[address]):
+                raise SourceError(
+                    f"column {name!r} of a file of this table is in milliseconds, of which one"
+                    " that has no microseconds would end the question",
+                    where=address,
+                    hint="write it in microseconds, or read the files by their path",
+                    source=batch.source,
+                )
+
+    def _in_milliseconds(self, address: str) -> frozenset[str]:
+        """Columns of a Parquet file with times in milliseconds, as Spark's storage reads it."""
+        session = self._connect()
+        java: Any = session.sparkContext._jvm
+        path = java.org.apache.hadoop.fs.Path(java.java.net.URI(address))
+        conf = session.sparkContext._jsc.hadoopConfiguration()
+        file = java.org.apache.parquet.hadoop.util.HadoopInputFile.fromPath(path, conf)
+        reader = java.org.apache.parquet.hadoop.ParquetFileReader.open(file)
+        try:
+            schema = reader.getFileMetaData().getSchema().toString()
+        finally:
+            reader.close()
+        return frozenset(_MILLIS.findall(schema))
 
     def collated(self, columns: Mapping[str, str]) -> list[str]:
         """Columns whose type names a collation."""
@@ -257,6 +315,20 @@ def ansi_views(plan: Any) -> Iterator[str]:
             yield str(plan.desc().identifier().table())
     for number in range(plan.children().size()):
         yield from ansi_views(plan.children().apply(number))
+
+
+def readers(plan: Any) -> Iterator[str]:
+    """Names of the classes by which Spark reads the files of a plan.
+
+    Args:
+        plan: Analyzed, of Java.
+    """
+    if plan.getClass().getSimpleName() == "LogicalRelation":
+        relation = plan.relation()
+        if relation.getClass().getSimpleName() == "HadoopFsRelation":
+            yield relation.fileFormat().getClass().getSimpleName()
+    for number in range(plan.children().size()):
+        yield from readers(plan.children().apply(number))
 
 
 def stored_at(addresses: Sequence[str]) -> Iterator[str]:
