@@ -27,6 +27,7 @@ from streamdp.errors import SourceError
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 
 TABLE = "arrow_records"
@@ -145,12 +146,12 @@ def register_parquet(
         SourceError: A file cannot be opened, or lacks a column.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     tables = []
     for number, file in enumerate(files):
         try:
-            schema = pq.read_schema(file)
+            with _opened_parquet(file) as opened:
+                schema = opened.schema_arrow
         except (pa.ArrowException, OSError):
             raise _unopened("Parquet", file) from None
         stored = pa.schema([pa.field(each.name, stored_type(each.type)) for each in schema])
@@ -190,14 +191,20 @@ def millisecond_columns(files: Sequence[str]) -> frozenset[str]:
     return frozenset(name for name, each in units.items() if each == {"ms"})
 
 
+def _opened_parquet(file: str) -> pq.ParquetFile:
+    """A file whose times of 96 bits are microseconds: each of them is a number of these."""
+    import pyarrow.parquet as pq
+
+    return pq.ParquetFile(file, coerce_int96_timestamp_unit="us")
+
+
 def _parquet_batches(
     unit: str | None, longest: int, file: str, names: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     """Batches of columns, each value as the file stores it."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    with pq.ParquetFile(file, coerce_int96_timestamp_unit="us") as opened:
+    with _opened_parquet(file) as opened:
         for batch in opened.iter_batches(ROWS, columns=list(names), use_threads=False):
             columns = [stored(batch.column(name)) for name in names]
             if unit is not None:

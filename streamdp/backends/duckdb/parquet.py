@@ -3,9 +3,10 @@
 One record cannot fail the reading, and cannot change how another is read:
 
 - DuckDB reads a file, with `?` for bytes of a text that are no UTF-8. It cannot tell two such texts
-  apart, it ends a question at a time in milliseconds that has no microseconds and at a text that is
-  no JSON. A file with such a column in the question, or with a text that bounds units, is read by
-  Arrow's reader, which makes null of what is no UTF-8 and of what has no microseconds.
+  apart, it ends a question at a time in milliseconds or of 96 bits that has no microseconds and at
+  a text that is no JSON. A file with such a column in the question, or with a text that bounds
+  units, is read by Arrow's reader, which makes null of what is no UTF-8 and of what has no
+  microseconds.
 - What neither reads totally is refused by its type: nested columns, times of day, decimals of more
   than 38 digits. A column that is not named may be of any type.
 - Files of one source have one type of each named column; whole and floating numbers of different
@@ -172,7 +173,8 @@ class Footer:
         """Whether DuckDB's own reader is not total for one of the columns."""
         for name in names:
             column = self.leaves[name]
-            if column.logical == "JSON" or "milliseconds" in column.described:
+            apart = column.logical == "JSON" or column.physical == "INT96"
+            if apart or "milliseconds" in column.described:
                 return True
             if column.logical in _TEXTS and unit is not None and name.lower() == unit.lower():
                 return True
