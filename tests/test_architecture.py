@@ -61,7 +61,7 @@ BELOW = {
     },
     "store": {"types", "errors", "database", "disk", "privacy", "sections", "objects", "version"},
     "log": {"types", "errors", "disk", "text", "sections"},
-    "engine": {"types", "errors", "text", "answers"},
+    "engine": {"types", "errors", "text", "answers", "store"},
     "config": {
         *("disk", "types", "errors", "privacy", "files", "objects", "sections", "kinds", "gates"),
         *("sinks", "sources", "store", "log", "text"),

@@ -2,7 +2,10 @@
 
 import re
 
+import pytest
+
 from tests.faults import is_there, rows
+from tests.mutants import Mutant, failed, mutants
 
 TABLE = list(rows(quick=False))
 
@@ -32,3 +35,32 @@ def test_a_test_that_is_not_there_is_found() -> None:
     """Power: a wrong name, a wrong file."""
     assert not is_there("crash/test_sweeps.py::test_nothing")
     assert not is_there("crash/nowhere.py::test_walks")
+
+
+MUTANTS = mutants()
+PARTS = {
+    "ledger": ("store/ledger/",),
+    "anchor": ("store/anchor/", "store/verified_open.py"),
+    "outbox": ("store/outbox.py", "engine/deliver.py"),
+    "sources": ("sources/", "engine/ingest.py"),
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_mistakes_are_named_in_each_part_that_a_budget_rests_on(part: str) -> None:
+    """At least four in each, and each is found by tests of the table."""
+    of = [mutant for mutant in MUTANTS if mutant.file.startswith(PARTS[part])]
+    assert len(of) >= 4
+    named = {test for row in TABLE for test in str(row["tests"]).split("\n")}
+    assert [mutant.what for mutant in of if not named.issuperset(mutant.tests)] == []
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.what)
+def test_a_mistake_fails_the_tests_that_are_said_to_find_it(mutant: Mutant) -> None:
+    """With the mistake in the place of what is there, every one of them fails."""
+    assert failed(mutant, mutant.tests) == sorted(mutant.tests)
+
+
+def test_without_a_mistake_the_same_tests_pass() -> None:
+    """So it is the mistake that they find; one of each part is tried."""
+    assert failed(None, tuple(MUTANTS[number].tests[0] for number in (0, 7, 12, 17))) == []

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from streamdp.engine.protocols import EngineStore, GivesUp
+from streamdp.engine.protocols import GivesUp
 from streamdp.errors import RefusedError, SinkError, StreamdpError
+from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Delivery, Failure, Log, Release, Sink
 
 
 def deliver(
-    store: EngineStore, sinks: Mapping[str, Sink], now: int, log: Log, most: int | None = None
+    store: SqliteStore, sinks: Mapping[str, Sink], now: int, log: Log, most: int | None = None
 ) -> tuple[int, list[StreamdpError]]:
     """Try deliveries that are due; a sink that fails holds up its own later ones alone.
 

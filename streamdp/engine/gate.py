@@ -46,8 +46,8 @@ from functools import partial
 
 from streamdp.engine.ingest import bind_files, bind_tables, require_unaltered
 from streamdp.engine.job import EngineContext, Job
-from streamdp.engine.protocols import EngineStore
 from streamdp.engine.release import new_release_id, redact_errors
+from streamdp.store.sqlite import SqliteStore
 from streamdp.text import iso
 from streamdp.types import (
     Answer,
@@ -387,7 +387,7 @@ def _why_over(gate: GateRunner, run: GateRun) -> str | None:
     return "exhausted" if run.answered >= gate.horizon else None
 
 
-def due_of_gate(gate: GateRunner, store: EngineStore, batches: Iterable[Batch]) -> list[Batch]:
+def due_of_gate(gate: GateRunner, store: SqliteStore, batches: Iterable[Batch]) -> list[Batch]:
     """Batches that have arrived without an answer, and accepted ones that a job has to release.
 
     The first batch that the first job releases, it releases unasked.
@@ -404,11 +404,11 @@ def due_of_gate(gate: GateRunner, store: EngineStore, batches: Iterable[Batch]) 
     return [batch for batch in batches if waits(batch.key)]
 
 
-def unasked(gate: GateRunner, store: EngineStore) -> tuple[Job, ...]:
+def unasked(gate: GateRunner, store: SqliteStore) -> tuple[Job, ...]:
     """Jobs without any release; their first one needs no answer of the gate."""
     return tuple(job for job in gate.jobs if store.last_release(job.name) is None)
 
 
-def must_ask(gate: GateRunner, store: EngineStore) -> bool:
+def must_ask(gate: GateRunner, store: SqliteStore) -> bool:
     """Whether the gate must be asked: its first job has a release, or it has no jobs."""
     return not gate.jobs or store.last_release(gate.jobs[0].name) is not None

@@ -8,9 +8,13 @@ from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
 from streamdp.engine.job import Job
-from streamdp.engine.protocols import EngineStore, HasContent, HasSource, Window
+from streamdp.engine.protocols import HasContent, HasSource
 from streamdp.errors import AlteredBatchError, ConfigurationError, SourceError, StreamdpError
+from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Batch, Belongs, Log, Source, due_together
+
+Window = tuple[int | None, int | None]
+"""First second of a batch and the second after its last; None and None for a file."""
 
 AS_SEALED, ALTERED = b"=", b"!"
 """First byte of what is kept of a batch's files: whether they are as they were when they came."""
@@ -36,7 +40,7 @@ AT_FIRST = 100
 """New files that are written down before the first of them are released."""
 
 
-def ingest(job: HasSource, store: EngineStore, now: int, log: Log) -> Arrived:
+def ingest(job: HasSource, store: SqliteStore, now: int, log: Log) -> Arrived:
     """Write down the batches of a job's source that are new; a known key is left alone.
 
     Of many new files the first are written down, and at each later look as many as are known: a
@@ -75,7 +79,7 @@ def ingest(job: HasSource, store: EngineStore, now: int, log: Log) -> Arrived:
 
 
 def _examined(
-    job: HasSource, batches: Sequence[Batch], known: Set[str], store: EngineStore, now: int
+    job: HasSource, batches: Sequence[Batch], known: Set[str], store: SqliteStore, now: int
 ) -> tuple[list[tuple[Batch, bytes | None]], dict[str, StreamdpError], bool]:
     """New batches with their digests, errors of those that are refused by key, whether more are."""
     most = max(AT_FIRST, len(known))
@@ -106,7 +110,7 @@ def _is_bound(job: HasSource, batch: Batch, bound: Mapping[str, Belongs]) -> boo
 
 
 def _bind_file(
-    job: HasSource, batch: Batch, store: EngineStore, now: int, present: set[str]
+    job: HasSource, batch: Batch, store: SqliteStore, now: int, present: set[str]
 ) -> None:
     """Bind a file to its batch; one that was renamed before anything was charged goes along."""
     try:
@@ -121,7 +125,7 @@ def _bind_file(
 
 
 def _require_as_sealed(
-    job: HasSource, batch: Batch, store: EngineStore, kept: bytes | None
+    job: HasSource, batch: Batch, store: SqliteStore, kept: bytes | None
 ) -> None:
     """Look whether files of a known batch have changed; they are read again only if it seems so.
 
@@ -137,7 +141,7 @@ def _require_as_sealed(
         raise _altered(batch)
 
 
-def _state(batch: Batch, store: EngineStore) -> bytes:
+def _state(batch: Batch, store: SqliteStore) -> bytes:
     """Sizes and times of change, under the store's key: a size tells how many records there are."""
     return store.keyed_digest("\n".join(file.state for file in batch.files).encode())
 
@@ -148,13 +152,13 @@ def _event(error: StreamdpError) -> str:
     return "batch.altered" if isinstance(error, AlteredBatchError) else "batch.unreadable"
 
 
-def due(job: Job, store: EngineStore, batches: Iterable[Batch]) -> list[Batch]:
+def due(job: Job, store: SqliteStore, batches: Iterable[Batch]) -> list[Batch]:
     """Batches that the job has not released, of those that have arrived, in order; or windows."""
     released = store.released_batches(job.name, job.source.name)
     return due_together(tuple(batches), released, job.window)
 
 
-def require_unaltered(job: HasSource, batch: Batch, store: EngineStore) -> None:
+def require_unaltered(job: HasSource, batch: Batch, store: SqliteStore) -> None:
     """Refuse a batch that is not what was written down under its key.
 
     Raises:
@@ -198,7 +202,7 @@ def _require_one_cut(source: Source, known: Mapping[str, Window], batches: Itera
         )
 
 
-def _digest(job: HasSource, batch: Batch, store: EngineStore) -> bytes | None:
+def _digest(job: HasSource, batch: Batch, store: SqliteStore) -> bytes | None:
     if isinstance(job.source, HasContent):
         return store.keyed_digest(job.source.content_digest(batch))
     return None
@@ -228,7 +232,7 @@ class SameFileError(SourceError):
     code = "same-file"
 
 
-def bind_files(task: HasSource, batch: Batch, store: EngineStore, now: int) -> None:
+def bind_files(task: HasSource, batch: Batch, store: SqliteStore, now: int) -> None:
     """Bind the files of a batch to the budget of its source, and to the batch if it is a file.
 
     Raises:
@@ -239,7 +243,7 @@ def bind_files(task: HasSource, batch: Batch, store: EngineStore, now: int) -> N
 
 
 def bind_tables(
-    task: HasSource, backend: object, batch: Batch, store: EngineStore, now: int
+    task: HasSource, backend: object, batch: Batch, store: SqliteStore, now: int
 ) -> None:
     """Bind what a backend reads besides files, before anything is spent.
 
@@ -258,7 +262,7 @@ def _require_seen(
     batch: Batch,
     origins: tuple[str, ...],
     beside: tuple[str, ...],
-    store: EngineStore,
+    store: SqliteStore,
     now: int,
 ) -> None:
     """Refuse a table that came into its file after the budget of another began: a rename does that.
@@ -290,7 +294,7 @@ def _require_seen(
 
 
 def _bind(
-    task: HasSource, batch: Batch, origins: tuple[str, ...], store: EngineStore, now: int
+    task: HasSource, batch: Batch, origins: tuple[str, ...], store: SqliteStore, now: int
 ) -> None:
     key = "" if batch.path is None else batch.key
     foreign = store.bind_origins(task.scope, key, origins, now)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from streamdp.answers.closed import RollupTerms
-from streamdp.engine.protocols import EngineStore
+from streamdp.store.sqlite import SqliteStore
 from streamdp.types import (
     Backend,
     Charging,
@@ -75,7 +75,7 @@ class EngineContext:
         rested: By task, until when it rests as this process has logged.
     """
 
-    store: EngineStore
+    store: SqliteStore
     entropy: Entropy
     clock: Clock
     log: Log

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from streamdp.engine.draw import FAILURES, Ready, finish, get_ready
 from streamdp.engine.ingest import bind_files, bind_tables, require_unaltered
 from streamdp.engine.job import EngineContext, Job
-from streamdp.engine.protocols import EngineStore
 from streamdp.errors import InternalError, StreamdpError, WaitingError, told_of_memory
+from streamdp.store.sqlite import SqliteStore
 from streamdp.types import (
     Batch,
     Charge,
@@ -187,7 +187,7 @@ class Replayed:
     releases: int
 
 
-def replayed(job: Job, store: EngineStore, now: int) -> Replayed:
+def replayed(job: Job, store: SqliteStore, now: int) -> Replayed:
     """Return what a job's measurements teach its learner from the beginning.
 
     A release that the learner cannot use teaches it nothing. Reads no records: post-processing.
@@ -210,7 +210,7 @@ def replayed(job: Job, store: EngineStore, now: int) -> Replayed:
     return Replayed(state, releases)
 
 
-def newest_measured(store: EngineStore, job: str) -> tuple[MeasuredRelease, ...]:
+def newest_measured(store: SqliteStore, job: str) -> tuple[MeasuredRelease, ...]:
     """The newest releases of a job with so many measurements in all, the oldest first."""
     kept, size = deque[MeasuredRelease](), 0
     for release in store.measured(job):
@@ -222,7 +222,7 @@ def newest_measured(store: EngineStore, job: str) -> tuple[MeasuredRelease, ...]
 
 
 def informed(
-    kind: ReleaseKind, batch: Batch, store: EngineStore, made_before: str | None = None
+    kind: ReleaseKind, batch: Batch, store: SqliteStore, made_before: str | None = None
 ) -> ReleaseKind:
     """The kind, told what other jobs had released when a batch began.
 
@@ -239,7 +239,7 @@ def informed(
 
 
 def _after(
-    kind: ReleaseKind, state: Json, batch: Batch, release: MeasuredRelease, store: EngineStore
+    kind: ReleaseKind, state: Json, batch: Batch, release: MeasuredRelease, store: SqliteStore
 ) -> Json:
     """The state after one release, as it would come from the store; None if it teaches nothing."""
     try:

@@ -62,6 +62,23 @@ def test_waits_double_on_a_public_schedule(tmp_path: Path) -> None:
     assert attempts(world, 130) == [0, 2, 6, 14, 30, 62, 126]
 
 
+def test_a_sink_that_fails_is_tried_once_a_look(tmp_path: Path) -> None:
+    """One that hangs until its time is over does so once, however much it is owed."""
+
+    class Counting(ListSink):
+        tried = 0
+
+        def deliver(self, release: Release) -> None:
+            self.tried += 1
+            super().deliver(release)
+
+    sink = Counting(fails=True)
+    world = posted(tmp_path, sink, count=3)
+    for second in (0, 1, 2):
+        deliver(world.store, {"list": sink}, world.clock.now() + second, world.log)
+    assert sink.tried == 2
+
+
 def test_a_sink_that_gives_up_leaves_a_dead_letter(tmp_path: Path) -> None:
     """After its last attempt the letter waits for a person, and the later one is tried."""
     sink = GivingUp(fails=True)

@@ -19,12 +19,12 @@ import pytest
 
 from streamdp.engine.gate import Gatekeeper, GateRunner
 from streamdp.engine.job import EngineContext
-from streamdp.engine.protocols import EngineStore
 from streamdp.gates.questions.growth import Growth
 from streamdp.gates.run import ThresholdingGate
 from streamdp.mechanisms.sparse_vector.thresholding import Thresholding
 from streamdp.privacy.draws import OperatingSystemEntropy
 from streamdp.sources.windows import DAY, WindowSource
+from streamdp.store.sqlite import SqliteStore
 from streamdp.types import (
     Answer,
     Batch,
@@ -127,7 +127,7 @@ def paid_by_one_charge(tests: int, first: int, *, endless: bool) -> Draw:
 
     def draw() -> tuple[int, int]:
         memory = MemoryGates(endless)
-        store = cast(EngineStore, SimpleNamespace(gates=memory))
+        store = cast(SqliteStore, SimpleNamespace(gates=memory))
         around = EngineContext(store, OperatingSystemEntropy(), HandClock(), EventLog())
         keeper = Gatekeeper(around)
         for batch in batches:
