@@ -13,8 +13,7 @@ from streamdp.backends.public import PublicFiles
 from streamdp.config.model import Configuration
 from streamdp.engine.attempts import Task
 from streamdp.engine.gate import GateRunner
-from streamdp.engine.job import EngineContext, Job
-from streamdp.engine.protocols import Connected
+from streamdp.engine.job import Connected, EngineContext, Job
 from streamdp.engine.runner import Runner
 from streamdp.errors import StoreError
 from streamdp.gates.configured import thresholding_gate

@@ -210,7 +210,7 @@ def _sources(configuration: Configuration) -> Iterator[Check]:
 
 def _skipped(configuration: Configuration) -> Iterator[Check]:
     """One warning for each source of files whose pattern finds what is not read."""
-    from streamdp.engine.protocols import Skips
+    from streamdp.engine.job import Skips
     from streamdp.objects.address import is_address
 
     for name, section in configuration.sources.items():

@@ -13,8 +13,7 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING
 
 from streamdp.engine.attempts import Task
-from streamdp.engine.job import EngineContext, Rolled
-from streamdp.engine.protocols import Connected
+from streamdp.engine.job import Connected, EngineContext, Rolled
 from streamdp.engine.runner import Runner
 from streamdp.errors import ClockError, OutOfMemoryError, StoreError, told_of_memory
 from streamdp.store.pulse import MOST as MOST_ASKING

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from streamdp.engine.protocols import GivesUp
+from streamdp.engine.job import GivesUp
 from streamdp.errors import RefusedError, SinkError, StreamdpError
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Delivery, Failure, Log, Release, Sink

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
-from streamdp.engine.job import Job
-from streamdp.engine.protocols import HasContent, HasSource
+from streamdp.engine.job import HasContent, HasSource, Job
 from streamdp.errors import AlteredBatchError, ConfigurationError, SourceError, StreamdpError
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Batch, Belongs, Log, Source, due_together

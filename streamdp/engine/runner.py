@@ -14,8 +14,7 @@ from streamdp.engine.attempts import Attempts, Outcomes, Task
 from streamdp.engine.deliver import deliver
 from streamdp.engine.gate import GateRunner, due_of_gate
 from streamdp.engine.ingest import Arrived, due, ingest
-from streamdp.engine.job import EngineContext, Job
-from streamdp.engine.protocols import HoldsRecords, Skips
+from streamdp.engine.job import EngineContext, HoldsRecords, Job, Skips
 from streamdp.engine.rollups import roll
 from streamdp.errors import SourceError, StreamdpError, told_of_memory
 from streamdp.text import iso

@@ -24,9 +24,9 @@ from typing import Any, cast
 import numpy as np
 
 from streamdp.kinds.quantiles.accuracy import RankError
-from streamdp.kinds.quantiles.build import build
 from streamdp.kinds.quantiles.error_bars.intervals import faint, is_noisy
 from streamdp.kinds.quantiles.section import QuantilesSection
+from streamdp.kinds.quantiles.spec import build
 from streamdp.kinds.spec import BuildContext
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy, rank_error
 from streamdp.types import Batch, CellCounts, FloatArray, Grid

@@ -26,7 +26,7 @@ from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.study import Stream
 from streamdp.learning.learner import Observation
 from streamdp.learning.mixture.mixture import BayesianMixture, GroupEvidence
-from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
+from streamdp.mechanisms.quantile_tree.grains import exact_quantiles
 from streamdp.mechanisms.quantile_tree.planning.simulation import rank_errors
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.simulation.comparison import chance

@@ -33,7 +33,7 @@ from streamdp.kinds.study import Stream
 from streamdp.learning.baselines import Fixed
 from streamdp.learning.online_gradient.point_gradient import PrivateGradient
 from streamdp.learning.online_gradient.surrogate import laplace
-from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
+from streamdp.mechanisms.quantile_tree.grains import exact_quantiles
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy, rank_errors
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.shapes import Cauchy, Laplace, Mixture

@@ -11,7 +11,7 @@ import pytest
 
 from streamdp.kinds.quantiles import synthetic
 from streamdp.kinds.study import Stream
-from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
+from streamdp.mechanisms.quantile_tree.grains import exact_quantiles
 from streamdp.types import FloatArray
 
 DECILES = tuple(Fraction(index, 10) for index in range(1, 10))

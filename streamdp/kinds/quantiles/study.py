@@ -13,7 +13,7 @@ from streamdp.kinds.quantiles.section import QuantilesSection
 from streamdp.kinds.quantiles.synthetic import GUESS, NAMES, RESOLUTION, expected_rows, synthetic
 from streamdp.kinds.study import ORACLE, ReplayedRelease, Stream, Study, Trace
 from streamdp.learning.learner import DrawnPlan
-from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
+from streamdp.mechanisms.quantile_tree.grains import exact_quantiles
 from streamdp.mechanisms.quantile_tree.planning.simulation import rank_errors
 from streamdp.priors.band import SHARES, band
 from streamdp.types import CellCounts, FloatArray, Outcome

@@ -35,6 +35,9 @@ from streamdp.types import (
 
 Choice = Literal["exponential", "permute-and-flip"]
 
+MOST = 20
+"""Candidates that lessons show."""
+
 LEVEL = 0.95
 """How often a chosen score is within `shortfall` of the best one left."""
 
@@ -179,10 +182,25 @@ class Selection:
         return about | ({} if self.where is None else {"where": self.where})
 
     def lessons(self, history: History) -> Sequence[Lesson]:
-        """Return what past releases taught, from releases and learned states alone."""
-        from streamdp.kinds.selection.lessons import lessons
-
-        return tuple(lessons(self, history))
+        """Return which candidates past choices speak for, from learned states alone."""
+        if not self.informed:
+            return ()
+        log_prior = self.prior.log_prior(np.array(history.state["scores"]))
+        prior, lead = np.exp(log_prior), log_prior / float(self.exponent)
+        rows = tuple(
+            {"rank": rank, **self.candidates.row(place)}
+            | {
+                "prior chance": float(f"{prior[place]:.4g}"),
+                "worth in score": float(f"{lead[place] - lead.max():.4g}"),
+            }
+            for rank, place in enumerate(np.argsort(-prior)[:MOST].tolist(), start=1)
+        )
+        about = (
+            "prior chance: of being chosen by a batch without records. worth in score: by so much a"
+            " candidate is behind the likeliest before the batch is scored, in records or units of"
+            " the sum; it costs nothing, and no candidate is ruled out."
+        )
+        return (Lesson("Which candidates past choices speak for", about, rows),)
 
     def publish(self, state: Json, outcome: Outcome) -> Outcome:
         """The choice as it was drawn."""

@@ -1,4 +1,4 @@
-"""The release kind `selection`: what no single key shows to be wrong, what error to expect."""
+"""The release kind `selection`: candidates and score of a configured release, and their errors."""
 
 from __future__ import annotations
 
@@ -6,19 +6,72 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from streamdp.kinds.rules.rules import RuleErrors
 from streamdp.kinds.rules.section import MOST_CONDITIONS, Rules, conditions
 from streamdp.kinds.section import CheckContext, Problem
-from streamdp.kinds.selection.build import build, rules, scored
+from streamdp.kinds.selection.candidates import BestScore, Candidates, Conditions, ThresholdRules
 from streamdp.kinds.selection.sample_size import Generalization
-from streamdp.kinds.selection.scores import step_of
-from streamdp.kinds.selection.section import SelectionSection, SumScore
-from streamdp.kinds.spec import KindSpec
+from streamdp.kinds.selection.scores import Score, Total, step_of
+from streamdp.kinds.selection.section import ErrorsScore, Listed, SelectionSection, SumScore
+from streamdp.kinds.spec import BuildContext, KindSpec
 from streamdp.privacy.price import Price
+from streamdp.sections.dialects import Dialect
 from streamdp.sections.expressions import expression
+from streamdp.types import Column
 
 if TYPE_CHECKING:
     from streamdp.kinds.selection.kind import Selection
     from streamdp.kinds.study import Study
+
+
+def build(section: SelectionSection, context: BuildContext) -> Selection:
+    """A selection at the price of one record."""
+    from streamdp.kinds.selection.kind import Selection
+
+    score = section.scored(context.dialect)
+    return Selection(
+        candidates=candidates(section, score, context.dialect),
+        score=score,
+        epsilon=context.epsilon_of_record(section),
+        neighbours=context.neighbours,
+        choice=section.mechanism,
+        top=section.top,
+        learned=section.learner == "choices",
+        guess=section.guessed(),
+        where=None if section.where is None else expression(section.where, context.dialect),
+        expected_rows=section.expected_rows,
+    )
+
+
+def candidates(section: SelectionSection, score: Score, dialect: Dialect) -> Candidates:
+    """The candidates, scored from one table where they are a grid of thresholds."""
+    if isinstance(section.among, Listed):
+        named = section.among.conditions.items()
+        made = tuple(expression(sql, dialect) for _, sql in named)
+        return Conditions(tuple({"candidate": name} for name, _ in named), made, score)
+    grid = section.among.grid(dialect)
+    if grid is not None and not isinstance(score, Total):
+        return ThresholdRules(grid, score)
+    listed = list(conditions(section.among.sql, section.among.values(), dialect))
+    columns = tuple(Column(name, "number", "label") for name, _ in listed[0][0])
+    rows = tuple(dict(values) for values, _ in listed)
+    return Conditions(rows, tuple(sql for _, sql in listed), score, columns)
+
+
+def scored(section: SelectionSection, dialect: Dialect) -> BestScore:
+    """The candidates with their scores, for gates that follow the best one."""
+    score = section.scored(dialect)
+    where = None if section.where is None else expression(section.where, dialect)
+    return BestScore(candidates(section, score, dialect), score, where)
+
+
+def rules(section: SelectionSection, dialect: Dialect) -> RuleErrors | None:
+    """The rules, if they are thresholds that are judged by their errors."""
+    if isinstance(section.among, Listed) or not isinstance(section.score, ErrorsScore):
+        return None
+    grid, label = section.among.grid(dialect), expression(section.score.errors, dialect)
+    where = None if section.where is None else expression(section.where, dialect)
+    return None if grid is None else RuleErrors(grid, label, where)
 
 
 BETA = 0.05

@@ -7,7 +7,9 @@ Ranks count grains strictly left of a point; divided by GRAINS they are ranks in
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Self
 
 import numpy as np
@@ -91,3 +93,15 @@ class Region:
         stops = (*points, self.stop)
         lasts = (*points, self.last)
         return tuple(map(Region, starts, stops, lasts))
+
+
+def exact_quantiles(batch: CellCounts, quantiles: tuple[Fraction, ...]) -> IntArray:
+    """Exact quantiles: the least cells v with #{x ≤ v} ≥ q·n, shape (m,); zeros of no records.
+
+    Private: noise is added to them, and simulations compare with them.
+    """
+    running = np.cumsum(batch.counts)
+    if not len(running):
+        return np.zeros(len(quantiles), dtype=np.int64)
+    ranks = [math.ceil(quantile * int(running[-1])) for quantile in quantiles]
+    return np.asarray(batch.cells[np.searchsorted(running, ranks)])

@@ -20,7 +20,7 @@ from fractions import Fraction
 import numpy as np
 
 from streamdp.mechanisms.noise import AdditiveNoise
-from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
+from streamdp.mechanisms.quantile_tree.grains import exact_quantiles
 from streamdp.privacy.events import pure
 from streamdp.types import CellCounts, Entropy, FloatArray, Grid, Json
 

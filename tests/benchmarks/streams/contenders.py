@@ -18,7 +18,7 @@ from streamdp.learning.mixture.mixture import BayesianMixture
 from streamdp.learning.online_gradient.learner import OnlineGradient
 from streamdp.learning.online_gradient.point_gradient import PointGradient
 from streamdp.mechanisms.histograms import Histograms
-from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
+from streamdp.mechanisms.quantile_tree.grains import exact_quantiles
 from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES, choose_tree
 from streamdp.mechanisms.quantile_tree.sharpness import Level
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree

@@ -11,7 +11,7 @@ from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.learning.mixture.mixture import BayesianMixture
 from streamdp.learning.mixture.release_plan import PLANS
 from streamdp.mechanisms.histograms import Histograms
-from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
+from streamdp.mechanisms.quantile_tree.grains import exact_quantiles
 from streamdp.mechanisms.quantile_tree.planning.choice import choose_tree
 from streamdp.mechanisms.quantile_tree.planning.simulation import rank_errors
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamdp.kinds.quantiles.build import build
 from streamdp.kinds.quantiles.kind import QuantilePlan, Quantiles
 from streamdp.kinds.quantiles.section import QuantilesSection
+from streamdp.kinds.quantiles.spec import build
 from streamdp.kinds.spec import BuildContext
 from streamdp.learning.learner import CountedPlan
 from streamdp.learning.mixture.mixture import BayesianMixture
