@@ -33,8 +33,8 @@ conditions by what the least and the largest value of many records say.
 """
 
 ARRAY_BITS = 17
-"""Groups are counted in an array up to so many bits: a SMALLINT and null, of any values. An array of
-that size takes a millisecond to make, so questions have such groups where records are many
+"""Groups are counted in an array up to so many bits: a SMALLINT and null, of any values. An array
+of that size takes a millisecond to make, so questions have such groups where records are many
 (`CellQuery.rows`)."""
 
 
