@@ -157,15 +157,11 @@ class Clip:
         spread = MEMORY**2 * self.spread + variance
         return replace(self, distances=tuple(kept), spread=spread)
 
-    def shares(
-        self, most: float = LIKELY, *, squares: bool = False, falling: bool = False
-    ) -> FloatArray:
+    def shares(self, most: float = LIKELY, *, falling: bool = False) -> FloatArray:
         """Share of records by distance; those of the guessed law as far as noise hides them.
 
         Args:
             most: Deviations above a released number that the true one may lie.
-            squares: What is wanted are squares of distances, in which a far record counts for many:
-                noise passes for none, and the guessed law has a heavier tail.
             falling: Numbers that noise may be fall with the distance (`falling`).
         """
         starts = np.array([low for low, _ in self.edges()])
@@ -175,14 +171,14 @@ class Clip:
         total = max(float(seen.sum()), 1.0)
         doubt = DOUBT_OF_FALLING if falling else DOUBT
         noise = doubt**2 * self.spread + 1e-9
-        doubtful = squares or (most == LIKELY and not self.guessed)
+        doubtful = most == LIKELY and not self.guessed
         trust = (
             np.maximum(1 - noise / (seen**2 + 1e-9), 0) if doubtful else seen**2 / (seen**2 + noise)
         )
         scale = self.scale if self.guessed else self.likely_scale()
         if most > LIKELY:
             scale = min(MORE * scale, self.scale)
-        law = self._guessed(starts / scale, heavy=squares) * total * possible
+        law = self._guessed(starts / scale) * total * possible
         guessed = np.minimum(law, seen + most * math.sqrt(self.spread) + 1e-9)
         believed = trust * seen + (1.0 - trust) * guessed
         shares: FloatArray = believed / believed.sum()
@@ -217,7 +213,7 @@ class Clip:
         seen, starts = np.array(self.distances), np.array([low for low, _ in self.edges()])
         total = float(np.maximum(seen, 0.0).sum())
         tried = np.maximum(self.scale * SPREADS_TRIED, self.unit / 2.0)
-        law = np.array([self._guessed(starts / each, heavy=False) for each in tried]) * total
+        law = np.array([self._guessed(starts / each) for each in tried]) * total
         law = law * (starts < max(self.farthest, 1.0))
         short = np.maximum(law - seen, 0.0)
         known = self.spread + np.maximum(law, 1.0) + (ANOTHER_SHAPE * law) ** 2
@@ -225,56 +221,34 @@ class Clip:
         return float(min(tried[int(np.argmax(off <= max(REFUTED, float(off.min()))))], self.scale))
 
     @staticmethod
-    def _guessed(starts: FloatArray, *, heavy: bool) -> FloatArray:
+    def _guessed(starts: FloatArray) -> FloatArray:
         """Shares by distance of Laplace's law of the guessed spread; the last cell has no end.
 
         Args:
             starts: Of cells, in guessed spreads.
-            heavy: Take a law whose tail falls as the fifth power.
         """
-        tail = (1.0 + starts**2 / 5.0) ** -2.5 if heavy else np.exp(-math.sqrt(2.0) * starts)
+        tail = np.exp(-math.sqrt(2.0) * starts)
         beyond = np.append(tail, 0.0)
         shares: FloatArray = beyond[:-1] - beyond[1:]
         return shares
 
     def overshoot(self, reach: float, *, falling: bool = False) -> float:
         """Mean of what lies beyond a reach; `falling` as in `shares`."""
-        return float(self.shares(LIKELY, falling=falling) @ self._beyond(reach)[0])
+        return float(self.shares(LIKELY, falling=falling) @ self._beyond(reach))
 
-    def _beyond(self, reach: float) -> tuple[FloatArray, FloatArray]:
-        """Means of max(d - reach, 0) and max(d² - reach², 0) by distance, even within a cell."""
+    def _beyond(self, reach: float) -> FloatArray:
+        """Means of max(d - reach, 0) by distance, even within a cell."""
         low, high = np.array(self.edges(), dtype=float).T
         start = np.clip(reach, low, high)
-        part = (high - start) / (high - low)
-        first = part * ((high + start) / 2 - reach)
-        second = part * ((high**2 + high * start + start**2) / 3 - reach**2)
-        return first, second
-
-    def hidden(self, records: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Bounds on what clipping hides of means of values and of squares of distances.
-
-        For sums and variances; intervals of means follow from `Overshoot`.
-
-        A batch may overshoot more than the average: twice as much, or by two deviations of so many
-        records. One reach is added for the share of records that noise alone could be.
-
-        Args:
-            records: Of each group.
-        """
-        noise, found = self._noise(), []
-        for each, alone in zip(self._beyond(self.reach), (1, 2), strict=True):
-            shares = self.shares(POSSIBLE, squares=alone == 2)
-            mean, deviation = shares @ each, np.sqrt(shares @ each**2 / records)
-            found.append(mean + np.maximum(mean, 2 * deviation) + self.reach**alone * noise)
-        return found[0], found[1]
+        return np.asarray((high - start) / (high - low) * ((high + start) / 2 - reach))
 
     def beyond(self) -> tuple[float, float, float]:
         """What lies beyond the reach of a record of any batch: likely and possible mean, and rms.
 
-        Unlike `hidden`, of many batches that are pooled: their distances refute a guess that is too
-        wide, and a batch that overshoots more than others is among them.
+        Of many batches that are pooled: their distances refute a guess that is too wide, and a
+        batch that overshoots more than others is among them.
         """
-        pooled, (each, _) = replace(self, guessed=False), self._beyond(self.reach)
+        pooled, each = replace(self, guessed=False), self._beyond(self.reach)
         shares, seen = pooled.shares(POSSIBLE), np.maximum(np.array(self.distances), 0.0)
         likely = max(
             float(pooled.shares() @ each), float(seen @ each) / max(float(seen.sum()), 1.0)

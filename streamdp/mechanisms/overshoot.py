@@ -12,8 +12,9 @@ tails; noise hides most far cells, so that what is known of them follows from ho
 fall. The prior is the tail of a t law of five degrees of freedom of the guessed spread, or of the
 spread that is likely where bounds stand for a guess.
 
-A mean of clipped values is off by noise and by the overshoot, and its interval by their sum: two
-bounds added up would be several times as wide.
+A mean or a sum of clipped values is off by noise and by the overshoot, and its interval by their
+sum: two bounds added up would be several times as wide. A variance is off by the overshoot of
+squares, which only adds to it.
 
 Constants are chosen on the development streams of `tests.benchmarks.smoothing` and
 `tests.benchmarks.calibration_kinds`.
@@ -27,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamdp.mechanisms.clip import DISTANCES, Clip
-from streamdp.types import FloatArray
+from streamdp.types import FloatArray, IntArray
 
 LEVEL, WIDTH = 0.95, 1.96
 """Of intervals, and their half width in standard deviations of a normal law."""
@@ -68,6 +69,9 @@ EXCESS = 1.3
 OUT_TO = np.geomspace(1.0, 64.0, 49)
 """Distances over the reach between which tails are integrated."""
 
+MOST_SQUARED = 16.0
+"""The same for squares of distances, of which few tails have a mean."""
+
 QUANTILES = 12
 """Equally probable means that stand for the posterior."""
 
@@ -94,10 +98,14 @@ class Overshoot:
     Args:
         means: Equally probable means of max(d - reach, 0) over records, ascending.
         square: Mean of its square.
+        squares: Equally probable means of max(d² - reach², 0), ascending.
+        fourths: Means of its square, each under the tail of the mean beside it.
     """
 
     means: FloatArray
     square: float
+    squares: FloatArray
+    fourths: FloatArray
 
     @classmethod
     def of(cls, clip: Clip) -> Overshoot:
@@ -108,13 +116,18 @@ class Overshoot:
         steps, middle = np.diff(OUT_TO), (OUT_TO[1:] + OUT_TO[:-1]) / 2.0
         parts = (tails[:, 1:] + tails[:, :-1]) / 2.0 * steps
         first, second = parts.sum(axis=1) * reach, parts @ (2.0 * (middle - 1.0)) * reach**2
-        weights = _weights(clip)
-        means = SHARES[:, None] * first
-        order = np.argsort(means, axis=None)
-        levels = np.cumsum(weights.ravel()[order])
-        asked = (np.arange(QUANTILES) + 0.5) / QUANTILES * levels[-1]
-        found = means.ravel()[order][np.searchsorted(levels, asked)]
-        return cls(found, float((weights * SHARES[:, None] * second).sum()))
+        parts = parts * (middle < MOST_SQUARED)
+        squares = parts @ (2.0 * middle) * reach**2
+        fourths = parts @ (4.0 * middle * (middle**2 - 1.0)) * reach**4
+        weights, shares = _weights(clip), SHARES[:, None]
+        means, found = shares * first, shares * squares
+        chosen = _equally_probable(found, weights)
+        return cls(
+            means.ravel()[_equally_probable(means, weights)],
+            float((weights * shares * second).sum()),
+            found.ravel()[chosen],
+            (shares * fourths).ravel()[chosen],
+        )
 
     def widened(
         self, below: FloatArray, above: FloatArray, records: FloatArray, room: tuple[float, float]
@@ -135,8 +148,37 @@ class Overshoot:
         rooms = np.array(room)[:, None]
         noise = np.hypot(np.array((below, above)) / WIDTH, np.minimum(chance, rooms))
         parts = np.multiply.outer(np.minimum(self.means, rooms), (1.0,) if alone else SIGNS)
-        low, high = _half_widths(noise, parts.reshape(2, 1, -1), one_sided=alone)
+        low, high = _half_widths(noise[..., None], parts.reshape(2, 1, -1), one_sided=alone)
         return low, high
+
+    def widened_variance(
+        self, below: FloatArray, above: FloatArray, records: FloatArray, mean: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """How far the variances of groups may lie below and above those of their clipped values.
+
+        Squares beyond the reach are missing; means that clipping moves add or take a little.
+
+        Args:
+            below: Half widths by noise alone, one a group.
+            above: The same above.
+            records: Of each group.
+            mean: Of the clipped values of each group, from the centre.
+        """
+        moved = 2.0 * np.abs(mean)[:, None] * self.means + self.means**2
+        chance = OF_BATCH * np.sqrt(self.fourths / records[:, None])
+        hidden = np.array((moved, moved + self.squares))
+        chances = np.array((np.zeros_like(chance), np.minimum(chance, self.squares)))
+        noise = np.hypot(np.array((below, above))[..., None] / WIDTH, chances)
+        low, high = _half_widths(noise, hidden, one_sided=True)
+        return low, high
+
+
+def _equally_probable(values: FloatArray, weights: FloatArray) -> IntArray:
+    """Places of values, ascending, that each stand for the same probability."""
+    order = np.argsort(values, axis=None)
+    levels = np.cumsum(weights.ravel()[order])
+    asked = (np.arange(QUANTILES) + 0.5) / QUANTILES * levels[-1]
+    return np.asarray(order[np.searchsorted(levels, asked)])
 
 
 def _tails(distances: FloatArray) -> FloatArray:
@@ -186,8 +228,8 @@ def _half_widths(noise: FloatArray, hidden: FloatArray, *, one_sided: bool) -> F
     """What normal noise plus a hidden part exceeds in size as rarely as the level says.
 
     Args:
-        noise: Deviations, shape (2, groups): of the lower side and of the upper one.
-        hidden: Equally probable hidden parts of either side, shape (2, 1, parts).
+        noise: Deviations of the lower side and of the upper one, shape (2, groups, parts or 1).
+        hidden: Equally probable hidden parts of either side, shape (2, groups or 1, parts).
         one_sided: Ask for the probability on the side of the hidden part alone, and half of what
             the level leaves; else on both.
     """
@@ -195,13 +237,13 @@ def _half_widths(noise: FloatArray, hidden: FloatArray, *, one_sided: bool) -> F
 
     noise = np.maximum(noise, 1e-12)
     asked = (1.0 - LEVEL) / (2.0 if one_sided else 1.0)
-    low = WIDTH * noise  # hidden parts of either sign only add
-    high = low + hidden.max(axis=2)
+    low = WIDTH * noise.min(axis=2)  # hidden parts of either sign only add
+    high = WIDTH * noise.max(axis=2) + hidden.max(axis=2)
     for _ in range(HALVINGS):
         middle = (low + high) / 2.0
-        missed = ndtr((hidden - middle[..., None]) / noise[..., None])
+        missed = ndtr((hidden - middle[..., None]) / noise)
         if not one_sided:
-            missed += ndtr((-hidden - middle[..., None]) / noise[..., None])
+            missed += ndtr((-hidden - middle[..., None]) / noise)
         farther = missed.mean(axis=2) > asked
         low, high = np.where(farther, middle, low), np.where(farther, high, middle)
     return np.asarray(high)

@@ -46,9 +46,13 @@ def test_the_overshoot_is_within_the_posterior(law: Law, noise: float) -> None:
     """Of light tails and heavy ones, where noise hides the far cells and where it does not."""
     distances = law(np.random.default_rng(2))
     true = float(np.maximum(distances - 150.0, 0.0).mean())
-    found = Overshoot.of(clip(distances, 150, noise)).means
+    posterior = Overshoot.of(clip(distances, 150, noise))
+    found = posterior.means
     assert (np.diff(found) >= 0.0).all()
     assert 0.7 * found[0] <= true <= 1.3 * found[-1]
+    squares = float(np.maximum(distances**2 - 150.0**2, 0.0).mean())
+    assert (np.diff(posterior.squares) >= 0.0).all()
+    assert 0.7 * posterior.squares[0] <= squares <= 1.3 * posterior.squares[-1]
 
 
 def test_values_that_pile_up_within_the_reach_do_not_hide_a_heavy_tail() -> None:
@@ -90,10 +94,27 @@ def test_an_interval_holds_noise_and_what_is_hidden_together() -> None:
     chance, drawn = np.random.default_rng(7), 200_000
     off = chance.normal(0.0, 5.0, drawn) + chance.choice(means, drawn)
     half, records = np.array([1.96 * 5.0]), np.array([1e6])
-    below, above = Overshoot(means, 0.0).widened(half, half, records, (0.0, 1e9))
+    found = Overshoot(means, 0.0, means, 0.0 * means)
+    below, above = found.widened(half, half, records, (0.0, 1e9))
     assert 0.94 < float(((off > -below[0]) & (off < above[0])).mean()) <= 0.985
     assert below == pytest.approx(half, rel=1e-3)
     assert above[0] < 9.8 + 12.0
-    low, high = Overshoot(means, 0.0).widened(half, half, records, (1e9, 1e9))
+    low, high = found.widened(half, half, records, (1e9, 1e9))
     assert low == pytest.approx(high)
     assert 9.8 < high[0] < above[0]
+
+
+def test_squares_beyond_the_reach_only_add_to_a_variance() -> None:
+    """One side is wider than the other, both hold; a moved mean matters by its distance alone."""
+    squares, none = np.linspace(40.0, 90.0, 12), np.zeros(12)
+    chance, drawn = np.random.default_rng(8), 200_000
+    off = chance.normal(0.0, 10.0, drawn) + chance.choice(squares, drawn)
+    half, records = np.array([1.96 * 10.0]), np.array([1e6])
+    found = Overshoot(none, 0.0, squares, none)
+    below, above = found.widened_variance(half, half, records, np.array([50.0]))
+    assert below == pytest.approx(half, rel=1e-2)
+    assert 0.97 < float((off < above[0]).mean()) < 0.985
+    moved = Overshoot(none + 1.0, 0.0, none, none)
+    low, high = moved.widened_variance(half, half, records, np.array([50.0]))
+    assert low == pytest.approx(high)
+    assert low[0] > half[0] + 90.0

@@ -9,7 +9,11 @@ import pytest
 
 from streamdp.kinds.statistics.measures.common_levels import drawn_together
 from streamdp.kinds.statistics.measures.quotient import ends, noise_of_quotient
-from streamdp.kinds.statistics.measures.series_filter import Estimates, SeriesFilter
+from streamdp.kinds.statistics.measures.series_filter import (
+    DOUBT_OF_STAYING,
+    Estimates,
+    SeriesFilter,
+)
 from streamdp.types import FloatArray
 
 
@@ -223,3 +227,27 @@ def test_levels_are_drawn_to_those_of_their_table() -> None:
     assert (left <= variance + 60.0).all()
     alone, _ = drawn_together(np.array([4.0]), np.array([100.0]))
     assert 0.0 <= alone[0] < 2.5
+
+
+def test_intervals_of_sums_do_not_trust_that_series_stay() -> None:
+    """Sums that vary by chance, beneath noise that hides how much: estimates stay as they are."""
+    held, points = [], []
+    for doubt in (0.0, DOUBT_OF_STAYING):
+        found = [_of_one_sum(seed, doubt) for seed in range(8)]
+        held.append(float(np.mean([inside for inside, _ in found])))
+        points.append([point for _, point in found])
+    assert points[0] == points[1]
+    assert held[0] < 0.93 < held[1] < 0.98
+
+
+def _of_one_sum(seed: int, doubt: float) -> tuple[float, list[float]]:
+    """How often the interval holds from the second month on, and the estimates."""
+    chance, state, inside, points = np.random.default_rng(seed), None, [], []
+    series = SeriesFilter(("",), nonnegative=False, base=100.0, doubt=doubt)
+    for day in range(100):
+        truth = 400.0 + chance.normal(0.0, 6.5)
+        noise = chance.laplace(0.0, 7.0)
+        state, seen = series.step(state, [truth + noise], [98.0], day % 7)
+        inside.append(bool(seen.lower[0] <= truth <= seen.upper[0]))
+        points.append(float(seen.point[0]))
+    return float(np.mean(inside[30:])), points

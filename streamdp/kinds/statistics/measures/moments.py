@@ -15,6 +15,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -27,6 +28,7 @@ from streamdp.kinds.statistics.measures.quotient import (
     noise_of_quotient,
 )
 from streamdp.kinds.statistics.measures.series_filter import (
+    DOUBT_OF_STAYING,
     FEW,
     FEW_SHARE,
     WEEKLY,
@@ -142,7 +144,11 @@ class MomentOf:
         after: Json = {"count": counted}
         if self.moment == "sum":
             series = SeriesFilter(
-                keys, nonnegative=False, base=self._base(seen, n), gaussian=gaussian
+                keys,
+                nonnegative=False,
+                base=self._base(seen, n),
+                gaussian=gaussian,
+                doubt=DOUBT_OF_STAYING,
             )
             after["series"], found = series.step(
                 state.get("series"), value.tolist(), variance.tolist(), weekday
@@ -163,7 +169,7 @@ class MomentOf:
             mean = found.point - seen.centre
         of_mean = found
         if self.moment == "variance":
-            series = replace(series, base=self._base(seen, n))
+            series = replace(series, base=self._base(seen, n), doubt=DOUBT_OF_STAYING)
             after["series"], found = self._variance(
                 seen, asked, noisy, numbers, series, state.get("series"), weekday, of_mean
             )
@@ -308,15 +314,36 @@ class MomentOf:
         self, clip: Clip, numbers: Estimates, mean: FloatArray, estimates: Sequence[Estimates]
     ) -> list[tuple[FloatArray, FloatArray]]:
         """Ends of the moment, by all that may be wrong with estimates of clipped values."""
-        if self.moment == "mean":
-            overshoot = Overshoot.of(clip)
-            return [self._ends_of_mean(clip, numbers, each, overshoot) for each in estimates]
-        below, above = self._hidden(clip, numbers, mean)
-        found = estimates
-        if self.moment == "variance":
-            most = float(clip.reach) ** 2
-            found = [_within_clip(each, numbers, 0.0, most) for each in estimates]
-        return [(each.lower - below, each.upper + above) for each in found]
+        overshoot = Overshoot.of(clip)
+        of_moment = {
+            "sum": self._ends_of_sum,
+            "mean": self._ends_of_mean,
+            "variance": partial(self._ends_of_variance, mean),
+        }[self.moment]
+        return [of_moment(clip, numbers, each, overshoot) for each in estimates]
+
+    def _ends_of_sum(
+        self, clip: Clip, numbers: Estimates, found: Estimates, overshoot: Overshoot
+    ) -> tuple[FloatArray, FloatArray]:
+        """Ends of a sum, by noise and what clipping hides of so many records together."""
+        n = np.maximum(numbers.upper, 1.0)
+        below, above = (found.point - found.lower) / n, (found.upper - found.point) / n
+        below, above = overshoot.widened(below, above, n, clip.room(self.grid))
+        return found.point - below * n, found.point + above * n
+
+    def _ends_of_variance(
+        self,
+        mean: FloatArray,
+        clip: Clip,
+        numbers: Estimates,
+        found: Estimates,
+        overshoot: Overshoot,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Ends of a variance, by noise and what clipping hides of squares and of the mean."""
+        found = _within_clip(found, numbers, 0.0, float(clip.reach) ** 2)
+        below, above = found.point - found.lower, found.upper - found.point
+        below, above = overshoot.widened_variance(below, above, divisor(numbers), mean)
+        return found.point - below, found.point + above
 
     def _ends_of_mean(
         self, clip: Clip, numbers: Estimates, found: Estimates, overshoot: Overshoot
@@ -333,23 +360,6 @@ class MomentOf:
             clip.room(self.grid),
         )
         return found.point - below, found.point + above
-
-    def _hidden(
-        self, clip: Clip, numbers: Estimates, mean: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return how far the moment may lie below and above that of clipped values, in cells.
-
-        Nothing lies beyond the column's bounds.
-        """
-        hidden, squares = clip.hidden(divisor(numbers))
-        below, above = clip.within(self.grid, hidden)
-        if self.moment == "sum":
-            records = np.maximum(numbers.upper, 1.0)
-            return below * records, above * records
-        moved = np.maximum(below, above)
-        whole = clip.grid(self.grid) == self.grid
-        off = 2 * np.abs(mean) * moved
-        return off + moved**2, off + (0.0 if whole else squares)
 
     def _base(self, clip: Clip, n: FloatArray) -> FloatArray:
         """Least variance of a change that the filter of a sum or variance tells apart, in cells."""

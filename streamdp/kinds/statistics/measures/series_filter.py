@@ -51,6 +51,12 @@ OF_COUNTS, OF_MEANS = (0.2, 0.01), (1.0, 0.005)
 drift, and weight that goes back to first weights each step, over the root of the number of series.
 A table of counts has series that move beside many that do not."""
 
+DOUBT_OF_STAYING = 1.0
+"""Of sums and variances: logarithm of how much more a model weighs in their intervals than the next
+smaller transient or drift. First weights that prefer series that stay lessen errors, but are no
+knowledge: intervals that follow from them alone held .83 of variances and .95 of sums, of some .5
+and .9."""
+
 SMALL = 0.693
 """Counts below it are 0 rather than not, by Poisson's law."""
 
@@ -153,6 +159,8 @@ class SeriesFilter:
         gaussian: Whether the noise is Gaussian.
         weekly: Where they are no counts: variance of weekday offsets before any release, in units
             of the base.
+        doubt: How much less intervals trust that series stay than estimates do
+            (`DOUBT_OF_STAYING`).
     """
 
     keys: tuple[str, ...]
@@ -160,6 +168,7 @@ class SeriesFilter:
     base: FloatArray | float = 1.0
     gaussian: bool = False
     weekly: float = 1.0
+    doubt: float = 0.0
 
     def step(
         self, state: Json, values: Sequence[float], noise: Sequence[float], weekday: int | None
@@ -185,6 +194,10 @@ class SeriesFilter:
         log_weights, own = _reweighted(before.log_weights, evidence, new, first, share)
         mean = level + offset + known / total * error
         point, belief = _merged(own, mean, known * rho * r / total)
+        if self.doubt:
+            less_sure = own * np.exp(self.doubt * _LARGER)[:, None, None]
+            less_sure /= less_sure.sum(axis=(0, 1))
+            belief = (less_sure * (known * rho * r / total + (mean - point) ** 2)).sum(axis=(0, 1))
         gain = (own * known / total).sum(axis=(0, 1))
         moved_by = _trust(gain) * (y - point)
         moved, left = _merged(own, level + drifted / total * error, drifted * (1 - drifted / total))
