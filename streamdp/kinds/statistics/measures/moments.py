@@ -15,7 +15,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -315,12 +314,11 @@ class MomentOf:
     ) -> list[tuple[FloatArray, FloatArray]]:
         """Ends of the moment, by all that may be wrong with estimates of clipped values."""
         overshoot = Overshoot.of(clip)
-        of_moment = {
-            "sum": self._ends_of_sum,
-            "mean": self._ends_of_mean,
-            "variance": partial(self._ends_of_variance, mean),
-        }[self.moment]
-        return [of_moment(clip, numbers, each, overshoot) for each in estimates]
+        if self.moment == "sum":
+            return [self._ends_of_sum(clip, numbers, each, overshoot) for each in estimates]
+        if self.moment == "mean":
+            return [self._ends_of_mean(clip, numbers, each, overshoot) for each in estimates]
+        return [self._ends_of_variance(clip, numbers, mean, each, overshoot) for each in estimates]
 
     def _ends_of_sum(
         self, clip: Clip, numbers: Estimates, found: Estimates, overshoot: Overshoot
@@ -333,9 +331,9 @@ class MomentOf:
 
     def _ends_of_variance(
         self,
-        mean: FloatArray,
         clip: Clip,
         numbers: Estimates,
+        mean: FloatArray,
         found: Estimates,
         overshoot: Overshoot,
     ) -> tuple[FloatArray, FloatArray]:
