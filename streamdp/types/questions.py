@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -62,7 +62,7 @@ class CellQuery:
         groups: The public groups, one text for each column of `by`; records of others do not
             count. Without `by` there is the one group that holds all.
         rows: Records that a group is expected to have, public; 0 where nobody says. How an engine
-            counts may depend on it, what it counts does not.
+            counts may depend on it, what it counts does not: it is no part of the question.
     """
 
     column: str
@@ -72,7 +72,7 @@ class CellQuery:
     bound: UnitBound | None = None
     by: tuple[str, ...] = ()
     groups: tuple[tuple[str, ...], ...] = ((),)
-    rows: int = 0
+    rows: int = field(default=0, compare=False)
 
     def __post_init__(self) -> None:
         """Refuse a repeated group, whose records would count twice."""
