@@ -4,7 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -104,6 +104,21 @@ class Left(BaseException):
     """A question is left for a reason that the library does not know."""
 
 
+@contextmanager
+def left_after_a_second() -> Iterator[None]:
+    """Raise `Left` within a question, by a signal that whoever started the tests may ignore."""
+
+    def leave(number: int, frame: object) -> None:
+        raise Left
+
+    before = signal.signal(signal.SIGINT, leave)
+    Timer(1.0, os.kill, [os.getpid(), signal.SIGINT]).start()
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_a_question_that_is_left_is_cancelled(server: str) -> None:
     """Whatever it is left for, no query stays behind in the server."""
     import psycopg
@@ -112,23 +127,14 @@ def test_a_question_that_is_left_is_cancelled(server: str) -> None:
     backend = PostgresBackend(server, Relation("slow"))
     running = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(60)%'"
     running += " AND state = 'active' AND pid <> pg_backend_pid()"
-    before = signal.signal(signal.SIGINT, _leave)
-    Timer(1.0, os.kill, [os.getpid(), signal.SIGINT]).start()
-    try:
-        with pytest.raises(Left):
-            backend.answer(query, BATCH)
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with left_after_a_second(), pytest.raises(Left):
+        backend.answer(query, BATCH)
     with psycopg.connect(server) as other:
         for _ in range(100):
             if other.execute(running).fetchone() == (0,):
                 return
             time.sleep(0.1)
     pytest.fail("the server still works")
-
-
-def _leave(number: int, frame: object) -> None:
-    raise Left
 
 
 def test_connecting_is_tried_again_with_pauses_and_shows_no_password() -> None:
@@ -213,8 +219,7 @@ def test_a_question_of_mariadb_that_is_left_is_killed(
     It works and does not sleep: a sleeping one notices that its client hung up.
     """
     query = CellQuery("x", GRID, where="BENCHMARK(1000000000, SHA2('note', 512)) = 0")
-    Timer(1.0, os.kill, [os.getpid(), signal.SIGINT]).start()
-    with pytest.raises(KeyboardInterrupt):
+    with left_after_a_second(), pytest.raises(Left):
         maria.answer(query, BATCH)
     for _ in range(100):
         if not _sessions(mariadb_server, "BENCHMARK"):
