@@ -46,6 +46,8 @@ SPARE_BITS = 64
 
 _LOG2_E = 1.0 / math.log(2.0)
 _HALF_BITS = 21
+_MOST_SUMMED = 2**21
+"""Weights of one bucket whose sum is below 2^63."""
 _MOST_LEVELS = 4096
 """Levels of weights that are counted without looking which of them occur."""
 
@@ -58,7 +60,7 @@ def choose(log_weights: FloatArray, entropy: Entropy) -> int:
     uniform integer picks bucket and item.
 
     Args:
-        log_weights: ln of the weights, shape (n,), n < 2^21; -inf stands for weight 0.
+        log_weights: ln of the weights, shape (n,), n < 2^32; -inf stands for weight 0.
         entropy: Asked once.
 
     Returns:
@@ -89,7 +91,8 @@ def choose(log_weights: FloatArray, entropy: Entropy) -> int:
     for bucket, (size, shift) in enumerate(zip(sums, shifts, strict=True)):
         if ticket < size << shift:
             members = np.flatnonzero(bucket_of == bucket)
-            running = np.cumsum(mantissas[members].astype(np.int64))
+            whole = np.int64 if len(members) < _MOST_SUMMED else object
+            running = np.cumsum(mantissas[members].astype(np.int64), dtype=whole)
             item = int(members[np.searchsorted(running, ticket >> shift, side="right")])
             return item if positive is None else int(positive[item])
         ticket -= size << shift

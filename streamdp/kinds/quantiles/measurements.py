@@ -170,7 +170,8 @@ def _histograms(kind: Quantiles, found: Sequence[Measurement]) -> Histograms:
 
 def _parameters(tree: QuantileTree) -> Json:
     """Return the parameters of a tree that its targets, grid and relation leave open."""
-    return {
+    about = {"spread": True} if tree.spread else {}
+    return about | {
         "epsilon": str(tree.epsilon),
         "branching": tree.branching,
         "node": tree.node,
@@ -193,6 +194,7 @@ def _tree(kind: Quantiles, terms: MeasurementTerms) -> QuantileTree:
         about["restriction"],
         Fraction(about["level_power"]),
         about["log_bump_mass"],
+        about.get("spread", False),
     )
 
 

@@ -18,7 +18,7 @@ References:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Self
@@ -156,7 +156,10 @@ def _log_shapes(
     task: _JointDraw, shapes: Shapes, log_mass: float, public: ShapePoints
 ) -> FloatArray:
     """ln of the weight of each shape."""
-    return np.asarray(shapes.log_weights + log_mass + _log_utilities(task, public))
+    found = log_utilities(task.ranks(public.distinct), task.size, task.kernel, public)
+    if not task.region.holds(public.distinct[[0, -1]]).all():
+        found[~task.region.holds(public.points).all(axis=0)] = -np.inf
+    return np.asarray(shapes.log_weights + log_mass + found)
 
 
 _BLUNT = 1e-12
@@ -269,15 +272,24 @@ def _chain(task: _JointDraw, public: Points) -> _Chain:
     return _Chain(points, ranks, forward, task)
 
 
-def _log_utilities(task: _JointDraw, public: ShapePoints) -> FloatArray:
-    """ln of the kernels of each component's points, which are a tuple; -inf outside the region."""
-    ranks = task.ranks(public.distinct)
+def log_utilities(
+    ranks: IntArray,
+    size: int,
+    kernel: Callable[[IntArray, int], FloatArray],
+    public: ShapePoints,
+) -> FloatArray:
+    """ln of the kernels of each component's points, which are a tuple.
+
+    Args:
+        ranks: Of `public.distinct`. Private.
+        size: The rank behind all.
+        kernel: ln of the kernel of what lies between two points, by the number of the gap.
+        public: Points of the components.
+    """
     found, left = np.zeros(public.which.shape[1]), np.zeros(1, dtype=np.int64)
     for gap, which in enumerate(public.which):
         right = ranks.take(which)
-        found += task.kernel(right - left, gap)
+        found += kernel(right - left, gap)
         left = right
-    found += task.kernel(task.size - left, -1)
-    if not task.region.holds(public.distinct[[0, -1]]).all():
-        found[~task.region.holds(public.points).all(axis=0)] = -np.inf
+    found += kernel(size - left, -1)
     return found

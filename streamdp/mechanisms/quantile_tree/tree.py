@@ -30,6 +30,7 @@ from streamdp.mechanisms.quantile_tree.sharpness import (
     level_budgets,
     numerical_slack,
 )
+from streamdp.mechanisms.quantile_tree.spread import draw_spread, spread_slack
 from streamdp.priors.joint import JointPrior
 from streamdp.privacy import events
 from streamdp.types import CellCounts, Entropy, Grid, Json, Prior
@@ -93,11 +94,13 @@ class QuantileTree:
         log_bump_mass: ln of the mass of each bump of a joint prior's shapes. Below zero, shapes
             must fit the better the more targets a node has; data that none fits are left to the
             robust priors.
+        spread: Whether a joint draw of all targets cuts equal records wherever it needs to
+            (`quantile_tree.spread`); else it falls on public points.
 
     Raises:
         ValueError: Targets not strictly increasing in (0, 1), also as the floating-point numbers
             they are published as; branching below 2; epsilon that does not exceed the numerical
-            slack.
+            slack; spread records in other nodes than a joint one of all targets.
     """
 
     quantiles: tuple[Fraction, ...]
@@ -109,6 +112,7 @@ class QuantileTree:
     restriction: Restriction = "conditional"
     level_power: Fraction | int = 0
     log_bump_mass: float = 0.0
+    spread: bool = False
 
     def __post_init__(self) -> None:
         edges = (Fraction(0), *self.quantiles, Fraction(1))
@@ -118,6 +122,8 @@ class QuantileTree:
             raise ValueError("quantiles must increase strictly within (0, 1)")
         if self.branching < 2:
             raise ValueError("branching must be at least 2")
+        if self.spread and (self.node != "joint" or self.branching <= len(self.quantiles)):
+            raise ValueError("records are spread for one joint draw of all targets")
         if self.epsilon <= 2 * self.slack():
             raise ValueError(f"epsilon must exceed {float(2 * self.slack())}")
 
@@ -127,6 +133,8 @@ class QuantileTree:
 
     def slack(self) -> Fraction:
         """Part of epsilon that pays for the rounding of weights."""
+        if self.spread:
+            return spread_slack(len(self.quantiles))
         if self.node == "joint":
             return joint_slack(len(self.quantiles))
         return numerical_slack(len(self.quantiles))
@@ -137,6 +145,7 @@ class QuantileTree:
 
     def event(self) -> Json:
         """The event for the ledger: the levels one after the other, and the numerical slack."""
+        about = {"spread": True} if self.spread else {}
         return events.sequence(
             [*(level.event() for level in self.levels()), events.pure(self.slack())],
             mechanism="quantile-tree",
@@ -148,6 +157,7 @@ class QuantileTree:
             restriction=self.restriction,
             level_power=str(self.level_power),
             log_bump_mass=self.log_bump_mass,
+            **about,
         )
 
     def draw(
@@ -227,6 +237,8 @@ class QuantileTree:
     ) -> tuple[int, ...]:
         if self.node == "joint":
             targets = dict(zip(node.targets, node.quantiles, strict=True))
+            if self.spread:
+                return draw_spread(grains, targets, sharpness, prior, self.grid, entropy)
             return draw_jointly(grains, region, targets, sharpness, prior, self.grid, entropy)
         drawn = [
             draw_quantile(

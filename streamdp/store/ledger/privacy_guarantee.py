@@ -81,7 +81,7 @@ def recompute(database: Database) -> Iterator[Recomputed]:
 
 LEFT_OUT = frozenset(
     {"type", "events", "size", "event", "epsilon", "rho", "delta", "prior", "drawn"}
-    | {"branching", "node", "restriction", "level_power", "log_bump_mass", "stages"}
+    | {"branching", "node", "restriction", "level_power", "log_bump_mass", "spread", "stages"}
 )
 """Keys of an event that no statement tells: how it is put together, what changes with every
 release, how a tree is tuned. All else are public facts whose change over time a statement tells."""

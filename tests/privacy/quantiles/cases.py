@@ -48,6 +48,8 @@ class Case:
         restriction: Of the prior.
         shapes: Whether a joint prior of two components stands beside the level priors.
         level_power: p of the level budgets.
+        spread: Whether the joint draw is that of `quantile_tree.spread`. Its targets have one
+            prior, so the supremum over a prior for each is a bound that none need reach.
     """
 
     targets: str
@@ -60,12 +62,14 @@ class Case:
     restriction: Restriction = "conditional"
     shapes: bool = False
     level_power: int = 0
+    spread: bool = False
 
     @property
     def name(self) -> str:
         """As it stands in the rows."""
         options = (self.restriction == "edge") * " edge" + self.shapes * " shapes"
         options += f" p={self.level_power}" if self.level_power else ""
+        options += self.spread * " spread"
         return f"{self.node} K={self.branching}{options} {self.targets}"
 
     def tree(self) -> QuantileTree:
@@ -79,6 +83,7 @@ class Case:
             relation=self.relation,
             restriction=self.restriction,
             level_power=self.level_power,
+            spread=self.spread,
         )
 
     def parts(self) -> tuple[Part, ...]:
@@ -115,12 +120,16 @@ CASES = (
     Case("1/6 1/3 1/2 2/3 5/6", 3, 3, "tight", branching=3, node="joint"),
     Case("1/4 1/2 3/4", 4, 3, "loose", branching=4, node="joint", shapes=True),
     Case("1/3 2/3", 3, 4, "loose", branching=2, node="joint", shapes=True, level_power=5),
+    Case("1/2", 4, 5, "tight", node="joint", spread=True),
+    Case("1/3 2/3", 4, 4, "loose", branching=3, node="joint", spread=True),
+    Case("1/3 2/3", 3, 3, "loose", branching=3, node="joint", shapes=True, spread=True),
     Case("1/2", 4, 4, "tight", "substitute"),
     Case("1/4", 4, 5, "tight", "substitute"),
     Case("1/4 1/2 3/4", 4, 4, "tight", "substitute"),
     Case("1/3 2/3", 4, 4, "tight", "substitute", branching=3),
     Case("1/4 1/2 3/4", 4, 4, "tight", "substitute", branching=4, node="joint"),
     Case("1/6 1/3 1/2 2/3 5/6", 3, 3, "loose", "substitute", branching=3, node="joint"),
+    Case("1/3 2/3", 3, 3, "loose", "substitute", branching=3, node="joint", spread=True),
 )
 
 LONG = (

@@ -5,6 +5,7 @@ A mutant is caught when the exact largest loss of the mutated production code ex
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,7 +16,14 @@ from unittest.mock import patch
 
 import numpy as np
 
-from streamdp.mechanisms.quantile_tree import exponential, grains, joint, sharpness, tree
+from streamdp.mechanisms.quantile_tree import (
+    exponential,
+    grains,
+    joint,
+    sharpness,
+    spread,
+    tree,
+)
 from streamdp.mechanisms.quantile_tree.grains import Region
 from streamdp.mechanisms.quantile_tree.measure import BaseMeasure
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
@@ -205,6 +213,39 @@ class _FlooredGap(Fraction):
         return Fraction(int(super().__mul__(other)))
 
 
+def _places_of_all_moved() -> Any:
+    """One record more moves all others of its cell: to its end if they are odd in number."""
+
+    def standing(count: int) -> tuple[Any, Any]:
+        return np.array([(spread.LEVELS - 1) * (count % 2)]), np.array([count])
+
+    return patch.object(spread, "standing", standing)
+
+
+def _factorials_left_out() -> Any:
+    """Targets between the same two places have the mass M^k in place of M^k/k!."""
+    return patch.object(spread, "math", _WithoutFactorials)
+
+
+class _WithoutFactorials:
+    """The module `math` of whom all factorials are one."""
+
+    log = staticmethod(math.log)
+
+    @staticmethod
+    def lgamma(_: float) -> float:
+        return 0.0
+
+
+def _places_of_whole_batch() -> Any:
+    """Gaps wanted of whole records, as if ranks were not shares of n."""
+
+    def gaps(targets: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
+        return _FlooredGap.of(sharpness.gaps(targets))
+
+    return patch.object(spread, "gaps", gaps)
+
+
 MUTANTS = (
     Mutant("floor of q·n", _floor_of_target, Case("1/3", 4, 5, "tight")),
     Mutant(
@@ -249,5 +290,20 @@ MUTANTS = (
         "joint gaps of whole records",
         _rows_in_gap_not_rescaled,
         Case("1/3 2/3", 4, 4, "tight", branching=3, node="joint"),
+    ),
+    Mutant(
+        "places of all moved",
+        _places_of_all_moved,
+        Case("1/2", 3, 5, "loose", node="joint", spread=True),
+    ),
+    Mutant(
+        "mass of several targets without its factorial",
+        _factorials_left_out,
+        Case("1/6 1/3 1/2 2/3 5/6", 2, 1, "loose", branching=6, node="joint", spread=True),
+    ),
+    Mutant(
+        "places of whole records",
+        _places_of_whole_batch,
+        Case("1/3 2/3", 4, 4, "loose", branching=3, node="joint", spread=True),
     ),
 )

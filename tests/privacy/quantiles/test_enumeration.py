@@ -52,7 +52,7 @@ def test_no_neighbours_and_no_prior_lose_more_than_epsilon(case: Case) -> None:
     assert worst.loss >= 0.99 or case.bound == "loose"
     found = loss_under(case, worst.pair, worst.favourites, 1)
     assert found <= EPSILON
-    assert found >= worst.loss - LOOSE or case.unsorted()
+    assert found >= worst.loss - LOOSE or case.unsorted() or case.spread
 
 
 @pytest.mark.long

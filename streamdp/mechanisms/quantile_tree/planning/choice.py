@@ -30,6 +30,7 @@ class TreeChoice:
         level_power: p; with 5 nearly all of epsilon is the root's, and the shapes fill in.
         shapes: Whether joint nodes have shapes beside the robust priors.
         log_bump_mass: Of the shapes (`QuantileTree`).
+        spread: Whether equal records are spread (`QuantileTree`).
     """
 
     branching: int
@@ -37,6 +38,7 @@ class TreeChoice:
     level_power: int = 0
     shapes: bool = False
     log_bump_mass: float = 0.0
+    spread: bool = False
 
     def tree(
         self,
@@ -56,6 +58,7 @@ class TreeChoice:
             relation,
             level_power=self.level_power,
             log_bump_mass=self.log_bump_mass,
+            spread=self.spread,
         )
 
     def prior(self, learned: tuple[Prior, ...] | JointPrior, shapes: Shapes | None) -> JointPrior:
@@ -69,13 +72,19 @@ class TreeChoice:
 
 CANDIDATES: dict[str, TreeChoice] = {
     "binary": TreeChoice(2, "independent"),
-    "joint": TreeChoice(0, "joint"),
-    "joint, faint shapes": TreeChoice(0, "joint", shapes=True, log_bump_mass=-4.5),
-    "joint, shapes": TreeChoice(0, "joint", shapes=True, log_bump_mass=-2.0),
+    "joint": TreeChoice(0, "joint", spread=True),
+    "joint, faint shapes": TreeChoice(0, "joint", shapes=True, log_bump_mass=-4.5, spread=True),
+    "joint, shapes": TreeChoice(0, "joint", shapes=True, log_bump_mass=-2.0, spread=True),
     "tree of 6, shapes": TreeChoice(6, "joint", 5, shapes=True, log_bump_mass=-1.0),
     "tree of 4, shapes": TreeChoice(4, "joint", 5, shapes=True),
 }
 """The forms that are compared."""
+
+
+_SPREAD = frozenset(name for name, each in CANDIDATES.items() if each.spread)
+
+MOST_SPREAD = 2**16
+"""Records of a batch whose draw may take time and memory that grow with them."""
 
 
 def choose_tree(quantiles: int, epsilon: Fraction, expected_rows: int | None) -> TreeChoice:
@@ -89,9 +98,10 @@ def choose_tree(quantiles: int, epsilon: Fraction, expected_rows: int | None) ->
     if expected_rows is None:
         return CANDIDATES["binary"]
     information = math.log(float(epsilon) * max(1, expected_rows))
+    many = expected_rows > MOST_SPREAD
 
     def distance(row: CandidateErrors) -> tuple[float, float]:
         size = abs(math.log(row.quantiles / quantiles))
         return size, abs(math.log(row.epsilon_rows) - information)
 
-    return CANDIDATES[min(TABLE, key=distance).choice]
+    return CANDIDATES[min(TABLE, key=distance).choice(_SPREAD if many else frozenset())]
