@@ -108,17 +108,6 @@ def number_text(amount: int, measure: str) -> str:
     return delta_text(amount) if measure == "delta" else epsilon_text(amount)
 
 
-def loss_text(epsilon_nano: int | None, rho_nano: int | None) -> str:
-    """A loss as a person reads it: pure, or zero-concentrated where it is not pure.
-
-    >>> loss_text(100_000_000, 5_000_000), loss_text(None, 17_500_000)
-    ('0.1', 'rho 0.0175')
-    """
-    if epsilon_nano is None or epsilon_nano >= UNBOUNDED:
-        return f"rho {epsilon_text(rho_nano or 0)}"
-    return epsilon_text(epsilon_nano)
-
-
 def total_text(losses: Iterable[Losses]) -> str:
     """The sum of pure losses, of zero-concentrated ones and of deltas as a person reads it.
 

@@ -12,8 +12,8 @@ from pydantic import Field, model_validator
 from streamdp.gates.questions.section import (
     Asks,
     Found,
+    JudgedRules,
     Question,
-    Rules,
     Tables,
     Tested,
     TestedRelease,
@@ -88,7 +88,7 @@ class RuleError:
         rows_per_unit: Most records in which neighbours differ.
     """
 
-    rules: Rules
+    rules: JudgedRules
     above: Fraction | None
     more: Fraction | None
     rows_per_unit: int = 1

@@ -10,8 +10,8 @@ from pydantic import Field, model_validator
 
 from streamdp.gates.questions.section import (
     Asks,
+    JudgedRules,
     Question,
-    Rules,
     Tested,
     TestSection,
 )
@@ -67,7 +67,7 @@ class FirstRule:
         rows_per_unit: Most records in which neighbours differ.
     """
 
-    rules: Rules
+    rules: JudgedRules
     correct: Fraction
     rows_per_unit: int = 1
 

@@ -115,7 +115,7 @@ ONE_CELL = Grid(Fraction(1), 0, 0)
 """Grid of a test that reads no column."""
 
 
-class Rules(Protocol):
+class JudgedRules(Protocol):
     """Rules of which a release names one, and a label that they err about."""
 
     def query(self) -> TableQuery:
@@ -192,7 +192,7 @@ class Testable(Protocol):
         ...
 
     @property
-    def rules(self) -> Callable[[Any, Dialect], Rules | None] | None:
+    def rules(self) -> Callable[[Any, Dialect], JudgedRules | None] | None:
         """The rules that a release names one of."""
         ...
 
@@ -217,10 +217,10 @@ class Asked:
     query: CellQuery | TableQuery | SumQuery
     grid: Grid = ONE_CELL
     cells: tuple[str, ...] = ("",)
-    rules: Rules | None = None
+    rules: JudgedRules | None = None
     scored: Scored | None = None
 
-    def of_rules(self) -> Rules:
+    def of_rules(self) -> JudgedRules:
         """The rules, for a test that asks for them."""
         if self.rules is None:
             raise InternalError("this release has no rules")

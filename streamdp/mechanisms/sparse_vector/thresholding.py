@@ -286,16 +286,13 @@ class Thresholding:
         expected = sizes.rate * raised / mean if mean > 0.0 else math.inf
         return min(expected, float(sizes.slots)), sizes.slots
 
-    def require_practical(
-        self, terms: Terms, tests: int, *, sampled: bool, most_runs: int = MOST_RUNS
-    ) -> None:
+    def require_practical(self, terms: Terms, tests: int, *, sampled: bool) -> None:
         """Refuse, before data is touched, what would take too long or could not say no.
 
         Args:
             terms: Of the tests.
             tests: How many a run is to have.
             sampled: Whether they are black boxes.
-            most_runs: Ceiling of one test.
 
         Raises:
             ConfigurationError: With the numbers and what to change.
@@ -310,10 +307,10 @@ class Thresholding:
         if not sampled:
             return
         ceiling = self.sampling(tests, terms).slots
-        if ceiling > most_runs:
+        if ceiling > MOST_RUNS:
             growth = math.exp(float(terms.epsilon) * self.noise.margin(tests, parts=4))
             raise ConfigurationError(
-                f"test {tests} of the gate may take {ceiling:.1e} runs, more than {most_runs:.0e}:"
+                f"test {tests} of the gate may take {ceiling:.1e} runs, more than {MOST_RUNS:.0e}:"
                 f" its noise multiplies them by up to {growth:.1e}",
                 hint=f"make the epsilon of a test ({float(terms.epsilon):g}) smaller, the gate's"
                 f" ({float(self.epsilon):g}) larger, or gamma ({float(self.gamma):g}) larger",
