@@ -35,8 +35,8 @@ def require_sayable(node: Expr, dialect: Dialect) -> None:
     """
     from sqlglot import exp
 
-    if isinstance(node, exp.Like) and dialect in ("postgres", "spark"):
-        _require_pattern(node.expression)
+    if isinstance(node, exp.Like):
+        _require_pattern(node.expression, dialect)
     if isinstance(node, exp.Cast) and dialect in _FAILS and not isinstance(node.this, exp.Literal):
         raise ValueError(_FAILS[dialect])
     if dialect != "mariadb":
@@ -46,16 +46,27 @@ def require_sayable(node: Expr, dialect: Dialect) -> None:
     start = node.args.get("start") if isinstance(node, exp.Substring) else None
     if start is not None and start.name == "0":
         raise ValueError("a text of MariaDB begins at 1, and nothing is at 0")
-    if isinstance(node, exp.Like) and "\\" in node.expression.name:
-        raise ValueError("a backslash in a pattern is no letter in MariaDB: leave it out")
 
 
-def _require_pattern(pattern: Expr) -> None:
-    """Require a pattern that no record can end with a backslash, at which the engine fails."""
+def _require_pattern(pattern: Expr, dialect: Dialect) -> None:
+    """Require a pattern that no record can end a question with, by a letter or by its length.
+
+    A pattern of a record takes as long as it and the text are long, multiplied. Spark looks for
+    what stands behind a second `%` again from each letter, and behind a third again from each pair.
+    """
     from sqlglot import exp
 
-    if not isinstance(pattern, exp.Literal) or "\\" in pattern.name:
-        raise ValueError("LIKE takes a literal text without a backslash: others may fail")
+    if not isinstance(pattern, exp.Literal):
+        raise ValueError("LIKE takes a literal text: a pattern of a record may end the question")
+    if "\\" in pattern.name and dialect != "duckdb":
+        raise ValueError(
+            "LIKE takes a literal text without a backslash: engines fail at one, or read on"
+        )
+    if dialect == "spark" and pattern.name.rstrip("%").count("%") > 1:
+        raise ValueError(
+            "Spark looks for a pattern with several % again from each letter, so one long text may"
+            " end the question: write a condition for each, as in x LIKE '%a%' AND x LIKE '%b%'"
+        )
 
 
 def in_words_of(tree: Expr, dialect: Dialect) -> Expr:
