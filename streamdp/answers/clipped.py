@@ -1,13 +1,17 @@
-"""What clips may hide of sums over a period, from the distances that were released beside them.
+"""What clips hide of sums and means over a period, from the distances released beside them.
 
 Sums of all batches leave out what lies beyond their reach: it adds up with the days and does not
-average out, unlike noise. Releases of a period that were clipped alike are treated as one batch of
-all their records.
+average out, unlike noise. Its posterior is that of the pooled distances of the period and of the
+batches around it (`mechanisms.overshoot`). Releases of a period that were clipped alike are treated
+as one batch of all their records.
+
+How many records a measure has is the sum of its distances. They cost a tenth of its price, so a
+batch's own number is moved towards that of the batches around it, as far as noise explains how the
+numbers differ.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -16,32 +20,72 @@ from fractions import Fraction
 import numpy as np
 
 from streamdp.answers import LEVEL
-from streamdp.mechanisms.clip import MEMORY, Clip
+from streamdp.mechanisms.clip import DISTANCES, MEMORY, STAYS, Clip
 from streamdp.mechanisms.noise import noise_of
+from streamdp.mechanisms.overshoot import OF_BATCH, QUANTILES, Overshoot, half_widths
 from streamdp.types import FloatArray, Grid, Json, MeasuredRelease
 
 Group = tuple[str, ...]
 
-Sides = tuple[float, float]
-"""Below and above."""
+AROUND = 28
+"""Batches before and behind a period that tell how many records its batches have."""
+
+SIGNS = (0.5, 1.0)
+"""Parts of the mean overshoot by which a total is off, equally likely: the other tail may take half
+of it back."""
+
+BODY, OF_SPREAD = 0.8, 1.2816
+"""Share of records that are near, and the distance up to it in spreads of a normal law."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Hidden:
-    """What clipping may hide of a sum.
+    """What clips may hide of a total.
 
     Args:
-        likely: By how much the sum is likely to lie below and above that of clipped values, in all
-            batches and groups alike: it adds up.
-        doubt: How much more it may be, as far as the noise of distances tells: this is one and the
-            same mistake in all batches and groups, so it adds up, but apart from other noise.
-        chance: Half of a 95 % interval of how far it differs from that by chance of records, and by
-            noise of their number, which are independent between groups.
+        below: Equally probable amounts, ascending, by which it lies below that of clipped values.
+        above: The same above.
     """
 
-    likely: Sides
-    doubt: Sides
-    chance: float
+    below: FloatArray
+    above: FloatArray
+
+    def __add__(self, other: Hidden) -> Hidden:
+        """What is hidden of both: how far tails reach is one and the same mistake."""
+        return Hidden(self.below + other.below, self.above + other.above)
+
+    def scaled(self, by: float) -> Hidden:
+        """What is hidden of the total times a number; of a negative one the sides change places."""
+        sides = (self.below, self.above) if by >= 0 else (self.above, self.below)
+        return Hidden(*(abs(by) * side for side in sides))
+
+    def widened(self, half: float) -> tuple[float, float]:
+        """How far a total may lie below and above, given half the interval of its noise."""
+        sides = np.array((self.below, self.above))
+        if not sides.any():
+            return half, half
+        alone = not sides.any(axis=1).all()
+        noise = np.full((2, 1), half / LEVEL)
+        below, above = half_widths(noise, sides[:, None], one_sided=alone)[:, 0].tolist()
+        return below, above
+
+
+NOTHING = Hidden(np.zeros(QUANTILES * len(SIGNS)), np.zeros(QUANTILES * len(SIGNS)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Numbers:
+    """How many records of a group some batches have.
+
+    Args:
+        each: Of each batch.
+        variance: Of each, apart from what all have in common.
+        of_all: Variance of their sum.
+    """
+
+    each: FloatArray
+    variance: FloatArray
+    of_all: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,40 +93,42 @@ class _Table:
     """Noisy numbers of records by distance, of one release.
 
     Args:
-        place: Of the release.
         question: What is summed.
         given: Centre, reach and unit of the clip.
         counts: Of each group.
         variance: Of the noise of each number.
     """
 
-    place: int
     question: Json
     given: Json
     counts: dict[Group, FloatArray]
     variance: float
 
-
-_Beyond = tuple[Grid, float, float, Sides, Sides]
-"""What lies beyond the reach of a record of any group: the column, the possible mean and the root
-mean square, and how much of it lies below and above, each as is likely and as is possible."""
+    def alike(self, other: _Table) -> bool:
+        """Whether distances of both are of the same values, from about the same centre."""
+        unit = self.given["unit"]
+        apart = abs(self.given["centre"] - other.given["centre"])
+        same = self.question == other.question and unit == other.given["unit"]
+        return bool(same and apart <= STAYS * unit)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Distances:
-    """How far values of a sum lay from 0, by all releases that tell it.
+    """How far values of a sum or mean lay from the centre of its clip, in all releases.
 
     Args:
-        tables: In the order of the releases.
+        tables: By place of the release.
     """
 
-    tables: tuple[_Table, ...]
-    _known: dict[tuple[int, int, int], _Beyond] = field(default_factory=dict, init=False)
+    tables: dict[int, _Table]
+    _known: dict[tuple[int, int, int], tuple[Overshoot, Grid, Clip]] = field(
+        default_factory=dict, init=False
+    )
 
     @classmethod
     def of(cls, releases: Sequence[MeasuredRelease], part: str) -> Distances:
         """The distances of a measure, from releases with their measurements."""
-        found = list[_Table]()
+        found = dict[int, _Table]()
         for place, release in enumerate(releases):
             own = [
                 each
@@ -95,78 +141,106 @@ class Distances:
             assert law is not None, "numbers have noise"  # noqa: S101
             counts = {each.terms.group: np.array(each.numbers, dtype=float) for each in own}
             variance = float(noise_of(law).variance)
-            found.append(_Table(place, own[0].terms.question, own[0].given, counts, variance))
-        return cls(tuple(found))
+            found[place] = _Table(own[0].terms.question, own[0].given, counts, variance)
+        return cls(found)
 
-    def hidden(self, places: Sequence[int], group: Group) -> Hidden:
-        """What clipping may hide of a group's sum over a period.
+    def numbers(self, places: Sequence[int], group: Group) -> Numbers:
+        """How many records of a group with a value some batches have.
+
+        Noisy totals, moved towards their mean over the period and the batches around it by as much
+        as noise explains their spread.
+        """
+        near = range(min(places) - AROUND, max(places) + AROUND + 1)
+        known = [
+            place for place in near if place in self.tables and group in self.tables[place].counts
+        ]
+        totals = np.array([self.tables[place].counts[group].sum() for place in known])
+        noise = np.array([DISTANCES * self.tables[place].variance for place in known])
+        inside, count = np.isin(known, places), len(known)
+        mean = float(totals.mean())
+        spread = max(float(np.mean((totals - mean) ** 2 - noise)), 0.0)
+        kept = spread / (spread + noise)
+        found = np.maximum(mean + kept * (totals - mean), 0.0)
+        own, lost = kept * inside, (1.0 - kept) * inside
+        weights = own + lost.sum() / count
+        of_noise = float(weights**2 @ noise)
+        of_spread = spread * float(lost @ lost) * (1.0 - float(inside.mean()))
+        return Numbers(found[inside], (kept * noise)[inside], of_noise + of_spread)
+
+    def hidden(
+        self, places: Sequence[int], groups: Sequence[tuple[Group, Numbers]]
+    ) -> tuple[Hidden, float]:
+        """What clips may hide of a sum over a period, and half the interval of chance about that.
 
         Batches around the period tell of its distances too, the less the farther they are.
         Stretches that were clipped to different ranges hide different parts, which add up.
 
         Args:
             places: Of the period's releases.
-            group: Of the job's groups.
+            groups: With their numbers of records in each of these releases.
         """
-        inside, alike = set(places), dict[str, list[_Table]]()
-        for each in self.tables:
-            if each.place in inside:
-                alike.setdefault(json.dumps(each.given, sort_keys=True), []).append(each)
-        found = [self._alike(own, min(places), max(places), group) for own in alike.values()]
-        likely, doubt = (
-            (
-                sum(getattr(each, name)[0] for each in found),
-                sum(getattr(each, name)[1] for each in found),
-            )
-            for name in ("likely", "doubt")
-        )
-        return Hidden(likely, doubt, math.hypot(*(each.chance for each in found)))
+        alike: dict[tuple[int, int, int], list[int]] = {}
+        for number, place in enumerate(places):
+            given = self.tables[place].given
+            about = round(given["centre"] / (STAYS * given["unit"]))
+            alike.setdefault((given["reach"], given["unit"], about), []).append(number)
+        found, variance = NOTHING, 0.0
+        for own in alike.values():
+            overshoot, column, clip = self._beyond(places[own[-1]], min(places), max(places))
+            unit, room = float(column.resolution), clip.room(column)
+            records = sum(float(each.each[own].sum()) for _, each in groups)
+            doubt = sum(each.of_all * len(own) / len(places) for _, each in groups)
+            below, above = (_parts(overshoot.means, each) for each in room)
+            found += Hidden(below, above).scaled(records * unit)
+            chance = OF_BATCH**2 * overshoot.square * records
+            most = min(float(overshoot.means.mean()), max(room))
+            variance += (min(chance, (max(room) * records) ** 2) + doubt * most**2) * unit**2
+        return found, LEVEL * math.sqrt(variance)
 
-    def _alike(self, own: Sequence[_Table], first: int, last: int, group: Group) -> Hidden:
-        """Return what clipping may hide of a sum over releases that were clipped alike."""
-        column, possible, deviation, (low, most_low), (high, most_high) = self._beyond(
-            own[-1], first, last
-        )
-        most = max(most_low, most_high)
-        counted = max(sum(float(each.counts[group].sum()) for each in own), 0.0)
-        noise = sum(each.counts[group].size * each.variance for each in own)
-        of_records = deviation * (most / possible if possible > 0 else 0.0) * math.sqrt(counted)
-        chance = LEVEL * math.hypot(of_records, most * math.sqrt(noise))
-        unit = float(column.resolution)
-        each = counted * unit
-        doubt = (most_low - low) * each, (most_high - high) * each
-        return Hidden((low * each, high * each), doubt, chance * unit)
-
-    def _beyond(self, about: _Table, first: int, last: int) -> _Beyond:
-        """What lies beyond the reach of a record of any group, as the pooled distances tell."""
-        key = about.place, first, last
+    def _beyond(self, place: int, first: int, last: int) -> tuple[Overshoot, Grid, Clip]:
+        """What lies beyond the reach of a release, by the pooled distances; with its column."""
+        key = place, first, last
         if key not in self._known:
-            column, clip = self._clip(about, first, last)
-            likely, possible, deviation = clip.beyond()
-            low, high = clip.within(column, np.array([likely, possible]))
-            sides = (float(low[0]), float(low[1])), (float(high[0]), float(high[1]))
-            self._known[key] = column, possible, deviation, *sides
+            column, clip = self._clip(self.tables[place], first, last)
+            self._known[key] = Overshoot.of(clip), column, clip
         return self._known[key]
 
     def _clip(self, about: _Table, first: int, last: int) -> tuple[Grid, Clip]:
         """The column, and the clip of a release with the distances of a period and around it."""
-        alike = [
-            each
-            for each in self.tables
-            if each.question == about.question
-            and each.given["unit"] == about.given["unit"]
-            and each.given["centre"] == about.given["centre"]
+        both = [
+            (MEMORY ** max(first - place, place - last, 0), each)
+            for place, each in self.tables.items()
+            if each.alike(about)
         ]
-        weights = [MEMORY ** max(first - each.place, each.place - last, 0) for each in alike]
-        both = list(zip(weights, alike, strict=True))
         pooled = sum(weight * sum(each.counts.values()) for weight, each in both)
         spread = sum(weight**2 * len(each.counts) * each.variance for weight, each in both)
-        resolution, low, high, *start = about.question["measure"]["grid"]
+        measure = about.question["measure"]
+        resolution, low, high, *start = measure["grid"]
         column = Grid(Fraction(resolution), low, high)
         clip = replace(
-            Clip.started(column, (start[0], start[1]), summed=True),
+            Clip.started(column, (start[0], start[1]), summed="sum" in measure),
             **about.given,
             distances=tuple(np.asarray(pooled).tolist()),
             spread=spread,
         )
-        return column, clip
+        farthest = max(abs(low - clip.centre), abs(high - clip.centre))
+        return column, replace(clip, farthest=farthest, scale=_spread(clip))
+
+
+def _parts(means: FloatArray, room: float) -> FloatArray:
+    """What is hidden of a record's value on one side: nothing lies beyond the column's bounds."""
+    return np.sort(np.outer(np.minimum(means, room), SIGNS).ravel())
+
+
+def _spread(clip: Clip) -> float:
+    """The spread of a normal law with as many records near as were released, at most the guess.
+
+    A guess that is too wide says that far tails are likely, and no batch's noise refutes that; the
+    near distances of many batches do. They are taken as far out as their noise may move them.
+    """
+    counts, ends = np.array(clip.distances), [0.0, *(float(end) for _, end in clip.edges())]
+    total = max(float(counts.sum()), 1.0)
+    noise = np.sqrt(clip.spread * np.arange(1, DISTANCES + 1)) / total
+    below = np.maximum.accumulate(np.concatenate(([0.0], np.cumsum(counts) / total - noise)))
+    near = float(np.interp(BODY, below + 1e-9 * np.arange(DISTANCES + 1), ends))
+    return max(min(clip.scale, near / OF_SPREAD), 1.0)

@@ -13,7 +13,7 @@ import numpy as np
 
 from streamdp.answers import LEVEL
 from streamdp.answers.changes import Change, quantile_change, shift
-from streamdp.answers.clipped import Distances, Sides
+from streamdp.answers.clipped import NOTHING, Distances, Hidden, Numbers
 from streamdp.answers.counted import Counted, Stage
 from streamdp.answers.periods import Period, gaps
 from streamdp.answers.regression import Estimate, History, Scales, ahead, outermost, share
@@ -28,6 +28,9 @@ _TAIL = 0.0005
 _NEAR = 28
 """Batches before and behind a period whose tables tell of those that it did not measure."""
 
+SURELY = 3.0
+"""Deviations by which a number of records must lie above none for a mean of them."""
+
 Group = tuple[str, ...]
 
 
@@ -41,10 +44,7 @@ class Answer:
         upper: The other end.
         batches: How many batches it is made of.
         noise: Half of the part of the interval that is independent between answers.
-        hidden: By how much what clips cut off is likely to move it down and up at most: alike in
-            all batches and groups, so it adds up.
-        doubt: How much more it may be, down and up: one mistake in all batches and groups, so it
-            adds up too, but is independent of noise.
+        hidden: What clips may hide: alike in all batches and groups, so it adds up.
     """
 
     value: float
@@ -52,23 +52,31 @@ class Answer:
     upper: float
     batches: int
     noise: float
-    hidden: Sides = (0.0, 0.0)
-    doubt: Sides = (0.0, 0.0)
+    hidden: Hidden = field(default=NOTHING, compare=False, repr=False)
 
     @classmethod
     def between(cls, value: float, lower: float, upper: float, batches: int) -> Self:
         """An answer whose whole interval is noise; its wider side is what others add to."""
         return cls(value, lower, upper, batches, max(value - lower, upper - value))
 
+    @classmethod
+    def widened(cls, value: float, half: float, hidden: Hidden, batches: int) -> Self:
+        """An answer with half of the interval of its noise, and what clips may hide."""
+        below, above = hidden.widened(half)
+        return cls(value, value - below, value + above, batches, half, hidden)
+
     def scaled(self, by: float) -> Answer:
         """The answer times a number; of a negative one the sides change places."""
         lower, upper = sorted((self.lower * by, self.upper * by))
-        (down, up), (less, more) = self.hidden, self.doubt
-        if by < 0:
-            down, up, less, more = up, down, more, less
-        hidden, doubt = (abs(by) * down, abs(by) * up), (abs(by) * less, abs(by) * more)
-        noise = abs(by) * self.noise
-        return Answer(self.value * by, lower, upper, self.batches, noise, hidden, doubt)
+        noise, hidden = abs(by) * self.noise, self.hidden.scaled(by)
+        return Answer(self.value * by, lower, upper, self.batches, noise, hidden)
+
+    def within(self, least: float, most: float) -> Answer:
+        """The answer, where nothing lies below the least or above the most."""
+        value, lower, upper = (
+            min(max(each, least), most) for each in (self.value, self.lower, self.upper)
+        )
+        return replace(self, value=value, lower=lower, upper=upper)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,6 +224,10 @@ class Measured:
         """Whether a measure of the newest release is a count or a sum, so that days add up."""
         return self.is_count(part) or any("sum" in each for each in self._measures(part))
 
+    def is_mean(self, part: str) -> bool:
+        """Whether a measure of the newest release is a mean, which a period has too."""
+        return any("mean" in each for each in self._measures(part))
+
     def is_count(self, part: str) -> bool:
         """Whether a measure of the newest release counts records."""
         return any("count" in each for each in self._measures(part))
@@ -254,11 +266,58 @@ class Measured:
             group: Of the job's groups.
             cell: Of a count by cells, which one.
         """
-        found, asked = [], dict[str, bool]()
-        for place in places:
-            one, digest, clipped = _part_total(self, self.releases[place], part, group, cell)
-            found.append(one)
-            asked[digest] = clipped
+        own = [_of_part(self, self.releases[place], part, group) for place in places]
+        self._require_one_question(part, own)
+        found = [_part_total(self, each, part, cell) for each in own]
+        whole = _summed(found)
+        if "sum" not in own[0][0].terms.question["measure"]:
+            return whole
+        distances = self._distances_of(part)
+        numbers = distances.numbers(places, group)
+        hidden, chance = distances.hidden(places, [(group, numbers)])
+        half = math.hypot(whole.noise, chance)
+        return Answer.widened(whole.value, half, hidden, whole.batches)
+
+    def mean(self, part: str, places: Sequence[int], groups: Sequence[Group] = ()) -> Answer:
+        """The mean of a measure `mean` over some releases: of all records that have a value.
+
+        Each batch released the sum of its clipped distances from a centre, and how many records
+        there are: sums add up, with the centres weighed by these numbers.
+
+        Args:
+            part: Name of the measure.
+            places: Of the releases.
+            groups: Of the job's groups, together; all by default.
+        """
+        named = groups or self.groups
+        own = [
+            [_of_part(self, self.releases[place], part, group) for place in places]
+            for group in named
+        ]
+        for each in own:
+            self._require_one_question(part, each)
+        measure: Json = own[0][0][0].terms.question.get("measure") or {}
+        if "mean" not in measure:
+            raise QuestionError(
+                f"{part} of {self.job} is no mean",
+                hint="of measures `sum` and `count` a mean is --mean SUM --per COUNT",
+            )
+        distances = self._distances_of(part)
+        numbers = [distances.numbers(places, group) for group in named]
+        found = _clipped_mean(own, numbers)
+        if found is None:
+            raise QuestionError(
+                "there may be hardly any records in this period, so nothing is known of their mean",
+                hint="ask about a longer period, or about all groups together",
+            )
+        unit, (value, half, records) = float(Fraction(measure["grid"][0])), found
+        hidden, chance = distances.hidden(places, list(zip(named, numbers, strict=True)))
+        half = math.hypot(half * unit, chance / records)
+        answer = Answer.widened(value * unit, half, hidden.scaled(1.0 / records), len(places))
+        return answer.within(*(unit * each for each in measure["grid"][1:3]))
+
+    def _require_one_question(self, part: str, found: Iterable[Sequence[Measurement]]) -> None:
+        asked = {each[0].terms.digest for each in found}
         if len(asked) > 1:
             raise QuestionError(
                 f"{part} was {len(asked)} different questions in this period: its column,"
@@ -266,14 +325,11 @@ class Measured:
                 where=self.job,
                 hint="ask about the days before the change, and about those since",
             )
-        whole = _summed(found)
-        if not any(asked.values()):
-            return whole
+
+    def _distances_of(self, part: str) -> Distances:
         if part not in self._distances:
             self._distances[part] = Distances.of(self.releases, part)
-        hidden = self._distances[part].hidden(places, group)
-        half = math.hypot(whole.noise, hidden.chance)
-        return _widened(whole.value, half, hidden.likely, hidden.doubt, whole.batches)
+        return self._distances[part]
 
     @cached_property
     def _distances(self) -> dict[str, Distances]:
@@ -631,22 +687,10 @@ def _crossed(measured: Measured, places: tuple[int, ...], group: Group) -> Cross
 def summed(parts: Iterable[Answer]) -> Answer:
     """The sum of answers whose noise is independent; what clips may hide of each adds up."""
     found = list(parts)
-    value = sum(each.value for each in found)
     half = math.sqrt(sum(each.noise**2 for each in found))
-    hidden = _sides(each.hidden for each in found)
-    doubt = _sides(each.doubt for each in found)
-    return _widened(value, half, hidden, doubt, max(each.batches for each in found))
-
-
-def _sides(found: Iterable[Sides]) -> Sides:
-    below, above = zip(*found, strict=True)
-    return sum(below), sum(above)
-
-
-def _widened(value: float, half: float, hidden: Sides, doubt: Sides, batches: int) -> Answer:
-    """An answer with half of the interval of its noise, and what clips may hide."""
-    below, above = (each + math.hypot(half, more) for each, more in zip(hidden, doubt, strict=True))
-    return Answer(value, value - below, value + above, batches, half, hidden, doubt)
+    hidden = sum((each.hidden for each in found), NOTHING)
+    value, batches = sum(each.value for each in found), max(each.batches for each in found)
+    return Answer.widened(value, half, hidden, batches)
 
 
 def _distribution(measured: Measured, group: Group) -> Distribution:
@@ -743,10 +787,10 @@ def _counts_all(measurement: Measurement) -> bool:
     return terms.form == "table" and measure == {"count": "records"}
 
 
-def _part_total(
-    measured: Measured, release: MeasuredRelease, part: str, group: Group, cell: str
-) -> tuple[tuple[float, float], str, bool]:
-    """Noisy total of a measure with its variance, the question, and whether values are clipped."""
+def _of_part(
+    measured: Measured, release: MeasuredRelease, part: str, group: Group
+) -> list[Measurement]:
+    """The measurements of a measure of a group in a release: at least one."""
     own = [
         each
         for each in release.measurements
@@ -762,23 +806,76 @@ def _part_total(
             f"the release of {release.batch.key!r} by {measured.job} has no measure {part!r}",
             hint=f"its measures are: {', '.join(measured.parts)}",
         )
+    return own
+
+
+def _part_total(
+    measured: Measured, own: Sequence[Measurement], part: str, cell: str
+) -> tuple[float, float]:
+    """Noisy total of a measure in a release, with its variance."""
     measure: Json = own[0].terms.question.get("measure") or {}
     if "count" in measure:
-        return _count_of(own[0], part, cell), own[0].terms.digest, False
+        return _count_of(own[0], part, cell)
     if "sum" in measure:
-        (one,) = [each for each in own if each.terms.form == "sums"]
-        unit = float(Fraction(measure["grid"][0]))
-        return (one.numbers[0] * unit, _variance(one) * unit**2), one.terms.digest, True
+        one, unit = _sum_of(own), float(Fraction(measure["grid"][0]))
+        return one.numbers[0] * unit, _variance(one) * unit**2
     if own[0].terms.form == "units":
         raise QuestionError(
             f"{part} counts distinct units: one who comes on two days is counted twice",
             where=measured.job,
             hint="a job whose batches are as long as the period counts each once",
         )
+    hint = "measures `count` and `sum` add up"
+    if "mean" in measure:
+        hint += f"; the mean of all records of the period is --mean {part}"
     raise QuestionError(
-        f"{part} of {measured.job} is no count and no sum, so days of it do not add up",
-        hint="measures `count` and `sum` add up; a mean is a sum over a count",
+        f"{part} of {measured.job} is no count and no sum, so days of it do not add up", hint=hint
     )
+
+
+def _sum_of(own: Sequence[Measurement]) -> Measurement:
+    (one,) = [each for each in own if each.terms.form == "sums"]
+    return one
+
+
+def _clipped_mean(
+    own: Sequence[Sequence[Sequence[Measurement]]], numbers: Sequence[Numbers]
+) -> tuple[float, float, float] | None:
+    """The mean of clipped values, half the interval of its noise, and the number of records.
+
+    With centres c, sums S of distances from them, and numbers n, in all batches and groups,
+
+        mean = m + Σ(S + (c - m)·n)/Σn
+
+    for any m. Its error is first that of the sums over Σn, and (c - mean)/Σn for each record by
+    which an n is off: centres follow the mean, so that is little.
+
+    Args:
+        own: Measurements of each group and release.
+        numbers: Of records of each group.
+
+    Returns:
+        In cells; None if there may be hardly any records.
+    """
+    sums = [[_sum_of(each) for each in of] for of in own]
+    total = np.array([[each.numbers[0] for each in of] for of in sums], dtype=float)
+    noise = sum(_variance(each) for of in sums for each in of)
+    centre = np.array([[each.given["centre"] for each in of] for of in sums], dtype=float)
+    n = np.array([each.each for each in numbers])
+    records, doubt = float(n.sum()), sum(each.of_all for each in numbers)
+    unsure = math.sqrt(doubt) / max(records, 1.0)
+    if unsure * SURELY >= 1.0:
+        return None
+    middle = float(centre.mean())
+    value = middle + float((total + (centre - middle) * n).sum()) / records
+    off = (centre - value) / records
+    each = off.mean(axis=1)
+    of_numbers = sum(
+        float(mean**2 * known.of_all + (row - mean) ** 2 @ known.variance)
+        for mean, row, known in zip(each, off, numbers, strict=True)
+    )
+    wide = noise / records**2 * (1.0 + 3.0 * unsure**2)
+    return value, LEVEL * math.sqrt(wide + of_numbers), records
 
 
 def _count_of(counted: Measurement, part: str, cell: str) -> tuple[float, float]:
@@ -810,8 +907,7 @@ def mean(total: Answer, count: Answer) -> Answer:
         raise QuestionError("there may be no records in this period, so it has no mean")
     value = total.value / count.value
     half = math.hypot(total.noise, value * count.noise) / count.value
-    each = total.scaled(1.0 / count.value)
-    return _widened(value, half, each.hidden, each.doubt, total.batches)
+    return Answer.widened(value, half, total.hidden.scaled(1.0 / count.value), total.batches)
 
 
 def _window(since: int, until: int) -> str:

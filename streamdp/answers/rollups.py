@@ -151,11 +151,13 @@ class _Answers:
     partial: bool
 
     def asking(self, about: Mapping[str, Json]) -> Callable[[Group], Answer] | None:
-        """How to ask for a row of a group; None if days of it do not add up."""
+        """How to ask for a row of a group; None if a period has none of it."""
         if "quantile" in about:
             return lambda group: self._quantile(float(about["quantile"]), group)
         if "measure" in about:
             part, cell = about["measure"], about.get("cell") or ""
+            if self.measured.is_mean(part):
+                return lambda group: self._mean(part, group)
             adds = self.measured.adds_up(part)
             return (lambda group: self._total(part, cell, group)) if adds else None
         if "answer" in about:
@@ -171,6 +173,9 @@ class _Answers:
     def _total(self, part: str, cell: str, group: Group) -> Answer:
         groups = (group,) if group else self.measured.groups
         return summed(self.measured.total(part, self.places, each, cell) for each in groups)
+
+    def _mean(self, part: str, group: Group) -> Answer:
+        return self.measured.mean(part, self.places, (group,) if group else ())
 
     def _count(self, answer: str, axes: Mapping[str, Json], group: Group) -> Answer:
         groups = (group,) if group else self.measured.groups

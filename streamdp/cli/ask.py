@@ -38,7 +38,8 @@ _STEPS = ("day", "week", "month", "quarter", "year")
 @click.option("--histogram", type=int, help="Shares of the records in about so many bins.")
 @click.option("--records", is_flag=True, help="The number of records; of quantiles, with a value.")
 @click.option("--total", metavar="MEASURE", help="The total of a count or sum of statistics.")
-@click.option("--mean", nargs=2, metavar="SUM COUNT", help="A sum over a count, of statistics.")
+@click.option("--mean", metavar="MEASURE", help="The mean of all records, of a mean of statistics.")
+@click.option("--per", metavar="COUNT", help="With --mean SUM: a sum over a count, or a share.")
 @click.option("--compare", nargs=2, metavar="A B", help="How --quantile differs from A to B.")
 @click.option(
     "--over",
@@ -92,6 +93,8 @@ def ask(
     configuration = load_configuration(config_path)
     require_job(configuration, job)
     if batch is not None:
+        if question is None and asked["mean"]:
+            raise click.UsageError(f"a sum over a count is --mean {asked['mean']} --per {batch}")
         if question is None:
             raise click.UsageError("a question about one batch needs BATCH and QUESTION")
         rows = _of_one(configuration, job, batch, question)
@@ -148,9 +151,10 @@ def _over(made: Ask, asked: dict[str, Any], about: dict[str, Any]) -> Table:
         return made.records(over, **about)
     if asked["total"]:
         return made.total(asked["total"], over, **about)
+    if asked["per"] and not asked["mean"]:
+        raise click.UsageError("--per COUNT goes with --mean SUM")
     if asked["mean"]:
-        measure, count = asked["mean"]
-        return made.mean(measure, count, over, **about)
+        return made.mean(asked["mean"], over, per=asked["per"] or "", **about)
     raise click.UsageError(
         "ask for --quantile, --above, --up-to, --histogram, --records, --total, --mean or --compare"
     )

@@ -305,24 +305,41 @@ class Ask:
     def mean(
         self,
         measure: str,
-        count: str,
         over: str = "all",
         *,
+        per: str = "",
         every: Step | None = None,
         group: Sequence[str] = (),
         where: str = "",
         partial: bool = False,
     ) -> Table:
-        """The total of a measure `sum` over that of a measure `count`; of two counts, a share."""
+        """The mean of all records of a period, of a measure `mean` of statistics.
+
+        Args:
+            measure: A measure `mean`; or, with `per`, one that is divided.
+            over: A period.
+            per: A measure `count`: the total of a measure `sum` over it; of two counts, a share.
+            every: One answer for each day, week, month... of that.
+            group: Of the job's groups.
+            where: Only groups that meet this condition over their columns.
+            partial: Whether batches may be missing.
+
+        Raises:
+            QuestionError: It was not measured, or there may be hardly any records.
+        """
         groups = self._groups(group, where)
+
+        def answer(places: tuple[int, ...], _: bool) -> Answer:
+            if not per:
+                return self.measured.mean(measure, places, groups)
+            return mean(self._total(measure, places, groups), self._total(per, places, groups))
+
         return self._each(
             over,
             every,
-            self._named(f"mean {measure} of {count}", group, where),
+            self._named(f"mean {measure}" + (f" of {per}" if per else ""), group, where),
             partial,
-            lambda places, _: mean(
-                self._total(measure, places, groups), self._total(count, places, groups)
-            ),
+            answer,
             "" if self.measured.is_count(measure) else self._unit(measure),
         )
 

@@ -148,7 +148,7 @@ class Overshoot:
         rooms = np.array(room)[:, None]
         noise = np.hypot(np.array((below, above)) / WIDTH, np.minimum(chance, rooms))
         parts = np.multiply.outer(np.minimum(self.means, rooms), (1.0,) if alone else SIGNS)
-        low, high = _half_widths(noise[..., None], parts.reshape(2, 1, -1), one_sided=alone)
+        low, high = half_widths(noise[..., None], parts.reshape(2, 1, -1), one_sided=alone)
         return low, high
 
     def widened_variance(
@@ -169,7 +169,7 @@ class Overshoot:
         hidden = np.array((moved, moved + self.squares))
         chances = np.array((np.zeros_like(chance), np.minimum(chance, self.squares)))
         noise = np.hypot(np.array((below, above))[..., None] / WIDTH, chances)
-        low, high = _half_widths(noise, hidden, one_sided=True)
+        low, high = half_widths(noise, hidden, one_sided=True)
         return low, high
 
 
@@ -224,7 +224,7 @@ def _prior(clip: Clip) -> FloatArray:
     return np.asarray(_SLOW - 0.5 * (of_shares[:, None] + of_tails))
 
 
-def _half_widths(noise: FloatArray, hidden: FloatArray, *, one_sided: bool) -> FloatArray:
+def half_widths(noise: FloatArray, hidden: FloatArray, *, one_sided: bool) -> FloatArray:
     """What normal noise plus a hidden part exceeds in size as rarely as the level says.
 
     Args:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from streamdp.answers import LEVEL
+from streamdp.answers.clipped import NOTHING, Hidden
 from streamdp.answers.job import Answer, Measured, mean, summed
 from streamdp.errors import ConfigurationError
 from streamdp.mechanisms.clip import DISTANCES
@@ -104,12 +105,13 @@ def test_what_is_hidden_adds_up_over_days_and_groups() -> None:
     measured = released(days, WIDE, chance)
     alone = [measured.total("minutes", range(DAYS), (name,)) for name in "abcd"]
     whole, day = summed(alone), measured.total("minutes", [3], ("a",))
-    assert whole.hidden == pytest.approx(np.sum([each.hidden for each in alone], axis=0))
-    assert whole.doubt == pytest.approx(np.sum([each.doubt for each in alone], axis=0))
-    above = whole.hidden[1] + np.hypot(whole.noise, whole.doubt[1])
-    assert whole.upper - whole.value == pytest.approx(above)
+    for side in ("below", "above"):
+        together = sum(getattr(each.hidden, side) for each in alone)
+        assert getattr(whole.hidden, side) == pytest.approx(together)
+    assert whole.upper - whole.value == pytest.approx(whole.hidden.widened(whole.noise)[1])
     assert whole.noise == pytest.approx(np.linalg.norm([each.noise for each in alone]))
-    assert alone[0].hidden[1] == pytest.approx(DAYS * day.hidden[1], rel=0.25)
+    month, one = (float(each.hidden.above.mean()) for each in (alone[0], day))
+    assert month == pytest.approx(DAYS * one, rel=0.25)
     truth = sum(float(values.sum()) for groups in days for values in groups.values())
     assert holds(whole, truth)
     assert not whole.value - whole.noise <= truth <= whole.value + whole.noise
@@ -120,10 +122,12 @@ def test_nothing_is_hidden_of_values_within_the_reach_or_beyond_the_bounds() -> 
     chance = np.random.default_rng(2)
     days = [{"a": delays(chance, 100.0)} for _ in range(7)]
     below_alone = released(days, TIGHT, chance).total("minutes", range(7), ("a",))
-    assert below_alone.hidden[1] == 0.0
-    assert below_alone.hidden[0] > 0.0
+    assert not below_alone.hidden.above.any()
+    assert below_alone.hidden.below.min() > 0.0
+    assert below_alone.value - below_alone.lower > 1.2 * (below_alone.upper - below_alone.value)
     within = released(days, (-100, 100), chance).total("minutes", range(7), ("a",))
-    assert within.hidden == (0.0, 0.0)
+    assert not within.hidden.above.any()
+    assert not within.hidden.below.any()
     assert within.noise == pytest.approx(LEVEL * (7 * noise_of(SUMMED).variance) ** 0.5)
 
 
@@ -134,8 +138,9 @@ def test_days_that_were_clipped_to_different_ranges_add_up() -> None:
     measured = released(days, WIDE, chance, (60, 240))
     whole = measured.total("minutes", range(DAYS), ("a",))
     short, long = (measured.total("minutes", range(each, DAYS, 2), ("a",)) for each in (0, 1))
-    assert short.hidden[1] > 2 * long.hidden[1] > 0
-    assert whole.hidden == pytest.approx(np.add(short.hidden, long.hidden), rel=0.1)
+    assert short.hidden.above.mean() > 2 * long.hidden.above.mean() > 0
+    both = short.hidden + long.hidden
+    assert whole.hidden.above.mean() == pytest.approx(both.above.mean(), rel=0.1)
     assert whole.noise == pytest.approx(np.hypot(short.noise, long.noise), rel=0.01)
     truth = float(sum(each["a"].sum() for each in days))
     assert holds(whole, truth)
@@ -168,16 +173,116 @@ def test_days_add_up_to_their_week_and_groups_to_all() -> None:
 
 def test_a_difference_of_sums_has_their_noise_and_what_clips_may_hide_of_either() -> None:
     """Of periods of thirty and of twenty-eight days, by day; its sides are not mixed up."""
+    above = np.linspace(0.0, 300.0, len(NOTHING.above))
 
-    def answer(value: float, doubt: float, batches: int) -> Answer:
-        up = 20.0 + math.hypot(100.0, doubt)
-        return Answer(value, value - 105.0, value + up, batches, 100.0, (5.0, 20.0), (0.0, doubt))
+    def answer(value: float, batches: int) -> Answer:
+        hidden = Hidden(NOTHING.below, batches / 30 * above)
+        return Answer.widened(value, 100.0, hidden, batches)
 
-    one, other = answer(3000.0, 900.0, 30), answer(2800.0, 840.0, 28)
+    one, other = answer(3000.0, 30), answer(2800.0, 28)
+    assert one.upper - one.value > 2 * (one.value - one.lower)
     for by in (1.0, -1.0, 1 / 30, -1 / 28):
         assert math.isclose(one.scaled(by).noise, abs(by) * 100.0)
+    turned = one.scaled(-1.0)
+    assert (turned.lower, turned.upper) == (-one.upper, -one.lower)
     found = summed([one.scaled(1 / 30), other.scaled(-1 / 28)])
-    noise = math.hypot(100 / 30, 100 / 28)
     assert found.value == pytest.approx(0.0)
-    assert found.upper == pytest.approx(20 / 30 + 5 / 28 + math.hypot(noise, 900 / 30))
-    assert found.lower == pytest.approx(-5 / 30 - 20 / 28 - math.hypot(noise, 840 / 28))
+    assert found.noise == pytest.approx(math.hypot(100 / 30, 100 / 28))
+    assert found.hidden.above == pytest.approx(above / 30)
+    assert found.hidden.below == pytest.approx(above / 30)
+    assert found.upper == pytest.approx(-found.lower, rel=1e-3)
+
+
+def averaged(
+    days: list[dict[str, FloatArray]],
+    chance: np.random.Generator,
+    law: tuple[NoiseLaw, NoiseLaw] = (COUNTED, SUMMED),
+    centres: tuple[int, ...] = (0, 40),
+) -> Measured:
+    """A mean of each group of each day: distances and clipped sums about centres in turns."""
+    unit = REACH // 16
+    edges = np.array([0, *(unit * 2**power for power in range(DISTANCES - 1)), np.inf])
+    question = {"measure": {"mean": ["delay", None], "grid": ["1", *WIDE, 0, 160]}}
+    releases = []
+    for number, groups in enumerate(days):
+        centre, found = centres[number % len(centres)], []
+        about = {"centre": centre, "reach": REACH, "unit": unit}
+        for name, values in groups.items():
+            own = {**question, "by": ["g"]} if name else question
+            table = MeasurementTerms(
+                "table", own, "delay", group=(name,) if name else (), noise=law[0]
+            )
+            sums = replace(table, form="sums", stage=1, noise=law[1])
+            far = np.histogram(np.abs(values - centre), edges)[0]
+            total = np.clip(values - centre, -REACH, REACH).sum()
+            drawn = [
+                exact + chance.normal(0.0, noise_of(each).variance ** 0.5, np.shape(exact))
+                for exact, each in ((far, law[0]), (total, law[1]))
+            ]
+            numbers = [tuple(np.rint(np.atleast_1d(each)).astype(int).tolist()) for each in drawn]
+            found += [
+                Measurement(table, numbers=numbers[0], given=about),
+                Measurement(sums, numbers=numbers[1], given=about),
+            ]
+        batch = Batch("s", str(number), number * DAY, (number + 1) * DAY)
+        releases.append(MeasuredRelease(str(number), "statistics", batch, 0, tuple(found)))
+    return Measured("job", tuple(releases))
+
+
+def test_a_mean_over_a_period_is_that_of_all_its_records() -> None:
+    """Not of its days: days of few records count for few. Centres that change do not matter."""
+    chance = np.random.default_rng(7)
+    sizes = [100 if day % 7 > 4 else 1500 for day in range(DAYS)]
+    days = [
+        {"": np.rint(chance.normal(60.0 if size == 100 else 20.0, 12.0, size))} for size in sizes
+    ]
+    sure = (NoiseLaw("rho", Fraction(50)), NoiseLaw("rho", Fraction(50), REACH))
+    measured = averaged(days, chance, sure)
+    for length in (1, 7, DAYS):
+        places = range(DAYS - length, DAYS)
+        truth = float(np.concatenate([days[place][""] for place in places]).mean())
+        found = measured.mean("delay", places)
+        assert found.value == pytest.approx(truth, abs=0.05)
+        assert holds(found, truth)
+        assert found.batches == length
+    assert found.value < 25.0 < np.mean([each[""].mean() for each in days])
+
+
+def test_intervals_of_means_hold_over_days_weeks_and_months() -> None:
+    """Half of what clips hide is beyond the noise of most months."""
+    held: dict[int, list[bool]] = {1: [], 7: [], DAYS: []}
+    of_noise = []
+    for seed in range(15):
+        chance = np.random.default_rng(100 + seed)
+        days = [{"": delays(chance)} for _ in range(DAYS)]
+        measured = averaged(days, chance)
+        for length, found in held.items():
+            places = range(DAYS - length, DAYS)
+            truth = float(np.concatenate([days[place][""] for place in places]).mean())
+            answer = measured.mean("delay", places)
+            found.append(holds(answer, truth))
+            if length == DAYS:
+                of_noise.append(abs(answer.value - truth) <= answer.noise)
+    for length, found in held.items():
+        assert np.mean(found) >= 0.85, (length, np.mean(found))
+    assert np.mean(of_noise) < 0.5
+
+
+def test_the_mean_of_all_groups_is_that_of_their_records() -> None:
+    """A group of few records moves it little; one that may have none has no mean."""
+    chance = np.random.default_rng(9)
+    days = [
+        {"a": np.rint(chance.normal(20.0, 5.0, 2000)), "b": np.rint(chance.normal(90.0, 5.0, 3))}
+        for _ in range(DAYS)
+    ]
+    measured = averaged(days, chance)
+    whole = measured.mean("delay", range(DAYS))
+    truth = np.concatenate([values for groups in days for values in groups.values()]).mean()
+    assert holds(whole, float(truth))
+    assert whole.value == pytest.approx(measured.mean("delay", range(DAYS), [("a",)]).value, abs=2)
+    with pytest.raises(ConfigurationError, match="hardly any records"):
+        measured.mean("delay", range(DAYS), [("b",)])
+    with pytest.raises(ConfigurationError, match="is no mean"):
+        released(days, WIDE, chance).mean("minutes", range(3), [("a",)])
+    with pytest.raises(ConfigurationError, match="no count and no sum"):
+        measured.total("delay", range(3), ("a",))

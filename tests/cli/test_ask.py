@@ -108,7 +108,7 @@ def test_statistics_add_up_over_days_and_groups() -> None:
     assert whole["value"] == sum(each["value"] for each in parts)
     assert abs(whole["value"] - 8832) < 2000
     assert asked("traffic", "--records", "--over", "10d")[0]["value"] == whole["value"]
-    (of_a_day,) = asked("traffic", "--mean", "minutes", "flights", "--over", "2013-01-04")
+    (of_a_day,) = asked("traffic", "--mean", "minutes", "--per", "flights", "--over", "2013-01-04")
     assert of_a_day["lower"] <= of_a_day["value"] <= of_a_day["upper"]
 
 
@@ -123,12 +123,12 @@ def test_answers_say_the_unit_of_their_values(home: Path) -> None:
         (("traffic", "--total", "flights"), "records", "total flights of the 3 groups"),
         (("traffic", "--total", "minutes", "--group", "JFK"), "minutes", "total minutes"),
         (
-            ("traffic", "--mean", "minutes", "flights"),
+            ("traffic", "--mean", "minutes", "--per", "flights"),
             "minutes",
             "mean minutes of flights of the 3 groups",
         ),
         (
-            ("traffic", "--mean", "flights", "flights", "--group", "LGA"),
+            ("traffic", "--mean", "flights", "--per", "flights", "--group", "LGA"),
             "",
             "mean flights of flights",
         ),

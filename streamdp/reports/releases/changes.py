@@ -105,6 +105,7 @@ class PeriodRow:
         moved: Since the period before; None where that is not known.
         never_negative: Whether it is a count, or a sum of values from 0 on.
         averaged: Whether it is the mean of what batches say, because that does not add up.
+        is_mean: Whether it is the mean of all records of the period.
     """
 
     labels: Mapping[str, str | None]
@@ -115,6 +116,7 @@ class PeriodRow:
     moved: Moved | None
     never_negative: bool = False
     averaged: bool = False
+    is_mean: bool = False
 
     @property
     def shown(self) -> Interval:
@@ -492,23 +494,35 @@ class _Compared:
             answered.add(tuple(labels.values()))
             if (group and group not in known) or (only and only.items() - labels.items()):
                 continue
-            adds_up = NESTED not in named
+            is_mean = self.measured.is_mean(labels.get(MEASURED[0]) or "")
+            adds_up = NESTED not in named and not is_mean
             try:
                 value = ask(group)
             except ConfigurationError:
+                if is_mean:
+                    answered.discard(tuple(labels.values()))
                 continue
             shared = len(self.places) if adds_up and unlike else 1
             moved = None
             if self.places_before:
                 moved = (
-                    self._counted(value, *earlier[tuple(named.items())], unlike=unlike)
-                    if adds_up
+                    self._counted(value, *earlier[tuple(named.items())], unlike=adds_up and unlike)
+                    if NESTED not in named
                     else self._quantile(float(named[NESTED]), group)
                 )
             ends = value.value / shared, value.lower / shared, value.upper / shared
             name = self._called(labels)
             never_negative = is_never_negative(self.measured, labels)
-            yield PeriodRow(labels, name, ends, self._unit(labels), adds_up, moved, never_negative)
+            yield PeriodRow(
+                labels,
+                name,
+                ends,
+                self._unit(labels),
+                adds_up,
+                moved,
+                never_negative,
+                is_mean=is_mean,
+            )
         yield from self._averaged(only, answered)
 
     def _averaged(
@@ -562,7 +576,7 @@ class _Compared:
     def _counted(
         self, value: Answer, group: Group, ask: Callable[[Group], Answer], *, unlike: bool
     ) -> Moved | None:
-        """The difference of two sums, or of their means: noises are independent, clips add up."""
+        """The difference of two answers, of sums a batch: noises are independent, clips add up."""
         from streamdp.answers.job import summed
 
         try:

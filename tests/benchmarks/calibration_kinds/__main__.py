@@ -7,7 +7,8 @@ series (cell, group, expert) which has the least, `width_ratio` the width over t
 the first too.
 
 `--held-back` runs streams whose every part is drawn by one seed, and flights by hour, which nothing
-was tuned on. TRIPS names the trips of the bases of a city, as in the benchmark of workloads.
+was tuned on; FRESH_SEED draws others. TRIPS names the trips of the bases of a city, as in the
+benchmark of workloads.
 `--periods` asks about days, weeks and 28 days of statistics and workloads instead.
 Quantiles have a benchmark of their own, `calibration`; answers of gates are tested in
 `tests.benchmarks.gates`.
@@ -16,6 +17,7 @@ Quantiles have a benchmark of their own, `calibration`; answers of gates are tes
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator
 from fractions import Fraction
@@ -42,7 +44,7 @@ FEW = (Price(Fraction(1, 10)), Price(Fraction(1, 200), "rho"))
 OF_WORKLOADS = (Price(Fraction(1)), Price(Fraction(1, 10)), Price(Fraction(7, 400), "rho"))
 EPSILONS = (Fraction(3), Fraction(3, 10), Fraction(3, 100))
 
-HELD_BACK_SEED = 20_251_122
+HELD_BACK_SEED = int(os.environ.get("FRESH_SEED", "20251122"))
 """Draws what is held back; chosen before any of it was looked at."""
 
 DAYS, RELEASES = 60, 200

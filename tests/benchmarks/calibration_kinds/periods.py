@@ -46,14 +46,18 @@ Found = dict[str, list[tuple[float, float, float, float]]]
 
 
 def of_values(stream: ValueStream, price: Price) -> Iterator[Row]:
-    """Rows of a count, a sum and a mean, by group and of all groups together."""
+    """Rows of a count, a sum, a mean and a quotient, by group and of all groups together."""
     values = stream.values()
     groups = [str(each) for each in range(len(values[0]))]
     section: dict[str, Any] = {
         "kind": "statistics",
         "source": "s",
         price.measure: price.amount,
-        "measures": {"n": "count", "sum": {"sum": "x"} | stream.measure},
+        "measures": {
+            "n": "count",
+            "sum": {"sum": "x"} | stream.measure,
+            "mean": {"mean": "x"} | stream.measure,
+        },
     }
     if len(groups) > 1:
         section |= {"by": ["g"], "groups": [[each] for each in groups]}
@@ -124,12 +128,33 @@ def _ask_values(
         whole = measured.total("sum", places, group)
         sums.append((whole, float(records.sum()) * step))
         if len(records) and counts[-1][0].lower > 0:
-            _add(found, "mean", [mean(whole, counts[-1][0])], [sums[-1][1] / len(records)])
+            quotient = mean(whole, counts[-1][0])
+            _add(found, "sum over count", [quotient], [sums[-1][1] / len(records)])
+        _ask_mean(measured, places, (group,), records * step, "mean", found)
+    if len(counts) > 1:
+        together = np.concatenate([each for place in places for each in cells[place]])
+        groups = measured.groups
+        _ask_mean(measured, places, groups, together * step, "mean of all groups", found)
     for what, each in (("count", counts), ("sum", sums)):
         answers, truths = [answer for answer, _ in each], [truth for _, truth in each]
         _add(found, what, answers, truths)
         if len(answers) == len(counts) > 1:
             _add(found, f"{what} of all groups", [summed(answers)], [sum(truths)])
+
+
+def _ask_mean(
+    measured: Measured,
+    places: Sequence[int],
+    groups: Sequence[tuple[str, ...]],
+    records: FloatArray,
+    what: str,
+    found: Found,
+) -> None:
+    try:
+        answer = measured.mean("mean", places, groups)
+    except ConfigurationError:  # there may be hardly any records
+        return
+    _add(found, what, [answer], [float(records.mean())])
 
 
 def of_tables(name: str, tables: Sequence[IntArray], price: Price) -> Iterator[Row]:
