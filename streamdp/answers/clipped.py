@@ -6,8 +6,8 @@ batches around it (`mechanisms.overshoot`). Releases of a period that were clipp
 as one batch of all their records.
 
 How many records a measure has is the sum of its distances. They cost a tenth of its price, so a
-batch's own number is moved towards that of the batches around it, as far as noise explains how the
-numbers differ.
+batch's own number is moved towards what the batches around it had, as a share of all records where
+a count tells these, as far as noise explains how the numbers differ.
 """
 
 from __future__ import annotations
@@ -144,27 +144,42 @@ class Distances:
             found[place] = _Table(own[0].terms.question, own[0].given, counts, variance)
         return cls(found)
 
-    def numbers(self, places: Sequence[int], group: Group) -> Numbers:
+    def near(self, places: Sequence[int], group: Group) -> list[int]:
+        """The releases of a period and around it that tell the number of a group's records."""
+        around = range(min(places) - AROUND, max(places) + AROUND + 1)
+        return [
+            place for place in around if place in self.tables and group in self.tables[place].counts
+        ]
+
+    def numbers(
+        self, places: Sequence[int], group: Group, counted: Sequence[tuple[float, float]] = ()
+    ) -> Numbers:
         """How many records of a group with a value some batches have.
 
-        Noisy totals, moved towards their mean over the period and the batches around it by as much
-        as noise explains their spread.
+        Noisy totals, moved towards the share of the counted records that these had in the period
+        and the batches around it, by as much as noise explains how they differ from it.
+
+        Args:
+            places: Of the releases.
+            group: Which.
+            counted: Of all releases near them: how many records they have, and the variance of its
+                noise; as if all had the same number by default.
         """
-        near = range(min(places) - AROUND, max(places) + AROUND + 1)
-        known = [
-            place for place in near if place in self.tables and group in self.tables[place].counts
-        ]
+        known = self.near(places, group)
         totals = np.array([self.tables[place].counts[group].sum() for place in known])
         noise = np.array([DISTANCES * self.tables[place].variance for place in known])
-        inside, count = np.isin(known, places), len(known)
-        mean = float(totals.mean())
-        spread = max(float(np.mean((totals - mean) ** 2 - noise)), 0.0)
-        kept = spread / (spread + noise)
-        found = np.maximum(mean + kept * (totals - mean), 0.0)
+        usual, doubt = np.array(counted or [(1.0, 0.0)] * len(known)).T
+        usual = np.maximum(usual, 1.0)
+        share = max(float(totals.sum() / usual.sum()), 0.0)
+        off, doubt = totals - share * usual, share**2 * doubt
+        spread = max(float(np.mean(off**2 - noise - doubt)), 0.0)
+        kept = (spread + doubt) / (spread + doubt + noise)
+        inside = np.isin(known, places)
         own, lost = kept * inside, (1.0 - kept) * inside
-        weights = own + lost.sum() / count
-        of_noise = float(weights**2 @ noise)
+        weights = own + float(lost @ usual) / usual.sum()
+        of_noise = float(weights**2 @ noise) + float(lost**2 @ doubt)
         of_spread = spread * float(lost @ lost) * (1.0 - float(inside.mean()))
+        found = np.maximum(totals - (1.0 - kept) * off, 0.0)
         return Numbers(found[inside], (kept * noise)[inside], of_noise + of_spread)
 
     def hidden(

@@ -273,7 +273,7 @@ class Measured:
         if "sum" not in own[0][0].terms.question["measure"]:
             return whole
         distances = self._distances_of(part)
-        numbers = distances.numbers(places, group)
+        numbers = self._numbers(part, places, group)
         hidden, chance = distances.hidden(places, [(group, numbers)])
         half = math.hypot(whole.noise, chance)
         return Answer.widened(whole.value, half, hidden, whole.batches)
@@ -303,7 +303,7 @@ class Measured:
                 hint="of measures `sum` and `count` a mean is --mean SUM --per COUNT",
             )
         distances = self._distances_of(part)
-        numbers = [distances.numbers(places, group) for group in named]
+        numbers = [self._numbers(part, places, group) for group in named]
         found = _clipped_mean(own, numbers)
         if found is None:
             raise QuestionError(
@@ -325,6 +325,15 @@ class Measured:
                 where=self.job,
                 hint="ask about the days before the change, and about those since",
             )
+
+    def _numbers(self, part: str, places: Sequence[int], group: Group) -> Numbers:
+        """How many records with a value of a measure a group has in some releases."""
+        distances = self._distances_of(part)
+        near = [self.releases[place] for place in distances.near(places, group)]
+        if not all(counts_records(each, group) for each in near):
+            return distances.numbers(places, group)
+        counted = [_counted_total(self, each, group) for each in near]
+        return distances.numbers(places, group, counted)
 
     def _distances_of(self, part: str) -> Distances:
         if part not in self._distances:

@@ -29,7 +29,7 @@ STATISTICS = """
     source: flights
     by: [origin]
     groups: [JFK, LGA, EWR]
-    epsilon: 0.1
+    epsilon: 0.8
     measures:
       flights: count
       minutes: {sum: air_time, resolution: 1, bounds: [0, 1000], measured_in: minutes}
@@ -110,6 +110,22 @@ def test_statistics_add_up_over_days_and_groups() -> None:
     assert asked("traffic", "--records", "--over", "10d")[0]["value"] == whole["value"]
     (of_a_day,) = asked("traffic", "--mean", "minutes", "--per", "flights", "--over", "2013-01-04")
     assert of_a_day["lower"] <= of_a_day["value"] <= of_a_day["upper"]
+
+
+def test_a_mean_measure_has_a_mean_of_a_period() -> None:
+    """That of all records, beside the sum over the count; by group too, and day by day."""
+    (whole,) = asked("traffic", "--mean", "planes", "--over", RANGE)
+    assert whole["lower"] < whole["value"] < whole["upper"]
+    assert abs(whole["value"] - 154) < 20
+    groups = [
+        asked("traffic", "--mean", "planes", "--group", origin, "--over", RANGE)[0]["value"]
+        for origin in ("JFK", "LGA", "EWR")
+    ]
+    assert min(groups) < whole["value"] < max(groups)
+    days = asked("traffic", "--mean", "planes", "--over", RANGE, "--every", "day")
+    assert len(days) > 5
+    assert min(each["value"] for each in days) < whole["value"] < max(e["value"] for e in days)
+    assert "is no mean" in refused("traffic", "--mean", "minutes", "--over", RANGE)
 
 
 def test_answers_say_the_unit_of_their_values(home: Path) -> None:
