@@ -65,7 +65,7 @@ class Hidden:
         if not sides.any():
             return half, half
         alone = not sides.any(axis=1).all()
-        noise = np.full((2, 1), half / LEVEL)
+        noise = np.full((2, 1, 1), half / LEVEL)
         below, above = half_widths(noise, sides[:, None], one_sided=alone)[:, 0].tolist()
         return below, above
 

@@ -39,10 +39,6 @@ STAYS = 2.0
 DOUBT_OF_FALLING = 2.0
 """Doubt of numbers pooled so that they fall: part of their noise is averaged out."""
 
-LIKELY, POSSIBLE = 0.0, 2.0
-"""Deviations above a released number that the true one may lie: to choose a reach, and to say what
-it hides."""
-
 CANDIDATES = np.geomspace(0.5, 2.0 ** (DISTANCES - 1), 40)
 """Reaches that are tried, in units."""
 
@@ -60,9 +56,6 @@ REFUTED = 12.0
 
 ANOTHER_SHAPE = 0.2
 """Part of the records of a distance by which a law of another shape may differ."""
-
-MORE = 1.5
-"""Times the spread that is likely which intervals reckon with."""
 
 SPREADS_TRIED = 2.0 ** (-0.5 * np.arange(40))
 """Parts of the guessed spread that are tried, largest first."""
@@ -157,11 +150,10 @@ class Clip:
         spread = MEMORY**2 * self.spread + variance
         return replace(self, distances=tuple(kept), spread=spread)
 
-    def shares(self, most: float = LIKELY, *, falling: bool = False) -> FloatArray:
+    def shares(self, *, falling: bool = False) -> FloatArray:
         """Share of records by distance; those of the guessed law as far as noise hides them.
 
         Args:
-            most: Deviations above a released number that the true one may lie.
             falling: Numbers that noise may be fall with the distance (`falling`).
         """
         starts = np.array([low for low, _ in self.edges()])
@@ -171,15 +163,14 @@ class Clip:
         total = max(float(seen.sum()), 1.0)
         doubt = DOUBT_OF_FALLING if falling else DOUBT
         noise = doubt**2 * self.spread + 1e-9
-        doubtful = most == LIKELY and not self.guessed
         trust = (
-            np.maximum(1 - noise / (seen**2 + 1e-9), 0) if doubtful else seen**2 / (seen**2 + noise)
+            seen**2 / (seen**2 + noise)
+            if self.guessed
+            else np.maximum(1 - noise / (seen**2 + 1e-9), 0)
         )
         scale = self.scale if self.guessed else self.likely_scale()
-        if most > LIKELY:
-            scale = min(MORE * scale, self.scale)
         law = self._guessed(starts / scale) * total * possible
-        guessed = np.minimum(law, seen + most * math.sqrt(self.spread) + 1e-9)
+        guessed = np.minimum(law, seen + 1e-9)
         believed = trust * seen + (1.0 - trust) * guessed
         shares: FloatArray = believed / believed.sum()
         return shares
@@ -234,44 +225,13 @@ class Clip:
 
     def overshoot(self, reach: float, *, falling: bool = False) -> float:
         """Mean of what lies beyond a reach; `falling` as in `shares`."""
-        return float(self.shares(LIKELY, falling=falling) @ self._beyond(reach))
+        return float(self.shares(falling=falling) @ self._beyond(reach))
 
     def _beyond(self, reach: float) -> FloatArray:
         """Means of max(d - reach, 0) by distance, even within a cell."""
         low, high = np.array(self.edges(), dtype=float).T
         start = np.clip(reach, low, high)
         return np.asarray((high - start) / (high - low) * ((high + start) / 2 - reach))
-
-    def beyond(self) -> tuple[float, float, float]:
-        """What lies beyond the reach of a record of any batch: likely and possible mean, and rms.
-
-        Of many batches that are pooled: their distances refute a guess that is too wide, and a
-        batch that overshoots more than others is among them.
-        """
-        pooled, each = replace(self, guessed=False), self._beyond(self.reach)
-        shares, seen = pooled.shares(POSSIBLE), np.maximum(np.array(self.distances), 0.0)
-        likely = max(
-            float(pooled.shares() @ each), float(seen @ each) / max(float(seen.sum()), 1.0)
-        )
-        possible = float(shares @ each) + self.reach * self._noise()
-        return min(likely, possible), possible, math.sqrt(float(shares @ each**2))
-
-    def _noise(self) -> float:
-        """Share of records that noise alone could be."""
-        total = max(sum(max(each, 0.0) for each in self.distances), 1.0)
-        return min(1.0, math.sqrt(self.spread) / total)
-
-    def within(self, column: Grid, hidden: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return how far a mean may lie below and above that of clipped values.
-
-        Nothing lies beyond the column's bounds.
-
-        Args:
-            column: Its public cells.
-            hidden: Bounds on what clipping hides of means.
-        """
-        below, above = self.room(column)
-        return np.minimum(hidden, below), np.minimum(hidden, above)
 
     def room(self, column: Grid) -> tuple[float, float]:
         """Cells of the column that lie below and above those of the clip."""

@@ -24,8 +24,8 @@ def test_shares_are_a_law_and_those_that_are_seen_where_noise_is_little() -> Non
     shares = seen(1.0).shares()
     assert np.abs(shares - np.array(SKEWED) / sum(SKEWED)).max() < 0.01
     for noise in (0.1, 100.0, 1e9):
-        for most in (0.0, 2.0):
-            found = seen(noise).shares(most)
+        for falling in (False, True):
+            found = seen(noise).shares(falling=falling)
             assert (found >= 0.0).all()
             assert abs(found.sum() - 1.0) < 1e-9
 
