@@ -206,9 +206,10 @@ class Distances:
             records = sum(float(each.each[own].sum()) for _, each in groups)
             doubt = sum(each.of_all * len(own) / len(places) for _, each in groups)
             below, above = (_parts(overshoot.means, each) for each in room)
-            found += Hidden(below, above).scaled((records + math.sqrt(doubt)) * unit)
+            found += Hidden(below, above).scaled(records * unit)
             chance = OF_BATCH**2 * overshoot.square * records
-            variance += min(chance, (max(room) * records) ** 2) * unit**2
+            most = min(float(overshoot.means.mean()), max(room))
+            variance += (min(chance, (max(room) * records) ** 2) + doubt * most**2) * unit**2
         return found, LEVEL * math.sqrt(variance)
 
     def _beyond(self, place: int, first: int, last: int) -> tuple[Overshoot, Grid, Clip]:

@@ -29,7 +29,7 @@ STATISTICS = """
     source: flights
     by: [origin]
     groups: [JFK, LGA, EWR]
-    epsilon: 0.8
+    epsilon: 4
     measures:
       flights: count
       minutes: {sum: air_time, resolution: 1, bounds: [0, 1000], measured_in: minutes}
@@ -44,7 +44,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with ten days of deciles and of statistics, released."""
     folder = tmp_path_factory.mktemp("asked")
     text = DEMO.read_text().replace("end: 2014-01-01", "end: 2013-01-11")
-    text = text.replace("batch: 0.3 ", "batch: 1 ").replace("\nsinks:", f"{STATISTICS}\nsinks:")
+    text = text.replace("batch: 0.3 ", "batch: 5 ").replace("\nsinks:", f"{STATISTICS}\nsinks:")
     (folder / "config.yaml").write_text(text)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)

@@ -36,7 +36,7 @@ MORE = """
     source: flights
     by: [origin]
     groups: [JFK, LGA, EWR]
-    epsilon: 0.5
+    epsilon: 1
     measures:
       flights: count
       lengths: {histogram: air_time, cuts: [60, 240]}
