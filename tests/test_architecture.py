@@ -214,7 +214,7 @@ def test_the_daemon_loads_no_simulation() -> None:
         "cli.run",
     )
     code = f"import sys, {', '.join(f'streamdp.{name}' for name in rooms)}\n"
-    code += "from streamdp.kinds.registry import all_kinds; list(all_kinds())\n"
+    code += "from streamdp.kinds.registry import KINDS; list(KINDS.all())\n"
     code += "loaded = [name for name in sys.modules if name.startswith('streamdp.')]\n"
     code += "assert not [name for name in loaded if 'simulation.' in name or 'synthetic' in name]\n"
     code += "assert 'pandas' not in sys.modules"

@@ -13,7 +13,7 @@ from streamdp.config.model import Configuration
 from streamdp.gates.configured import check_gate
 from streamdp.gates.section import Gate
 from streamdp.kinds.check import problems
-from streamdp.kinds.registry import find
+from streamdp.kinds.registry import KINDS
 from streamdp.kinds.section import CheckContext, ReleaseSection
 from streamdp.sections.document import Document, Path, refuse, require_known
 from streamdp.sections.secrets import refuse_password
@@ -113,7 +113,7 @@ def _check_gate(
         gated[job] = name
     dialect = configuration.sources[configuration.source_of(gate)].engine.dialect
     jobs = [configuration.releases[job] for job in gate.release]
-    spec = find(jobs[0].kind) if jobs else None
+    spec = KINDS.find(jobs[0].kind) if jobs else None
     check_gate(gate, jobs, spec, dialect, document, path)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from streamdp.kinds.registry import find
+from streamdp.kinds.registry import KINDS
 from streamdp.kinds.section import CheckContext, GroupsFrom, Problem, ReleaseSection, RowsFrom
 from streamdp.kinds.spec import KindSpec
 
@@ -22,7 +22,7 @@ def problems(
         context: Unit, source and what the other releases publish.
         growing: Whether the batches of its source grow.
     """
-    spec = find(release.kind)
+    spec = KINDS.find(release.kind)
     if release.where is not None:
         found = context.problem_of(release.where, ("where",))
         yield from () if found is None else (found,)
@@ -42,7 +42,7 @@ def _groups_problems(
 ) -> Iterator[Problem]:
     """Require that groups come from a job that finds them among the same records."""
     other = releases.get(named.job)
-    found = None if other is None else find(other.kind)
+    found = None if other is None else KINDS.find(other.kind)
     if other is None or found is None or found.groups is None:
         what = f"{named.job!r} is no release that finds groups"
         yield Problem(("groups_from", "from"), what, "name a release of a kind that finds keys")
@@ -65,7 +65,7 @@ def _rows_problems(
         yield Problem(("rows_from",), what, "leave it out: expected_rows says how many there are")
         return
     other = releases.get(named.job)
-    found = None if other is None else find(other.kind)
+    found = None if other is None else KINDS.find(other.kind)
     if other is None or found is None or found.rows is None:
         what = f"{named.job!r} is no release that counts records"
         yield Problem(("rows_from", "job"), what, "name a release of counts")

@@ -30,12 +30,10 @@ def _spec(name: str, offer: Any) -> KindSpec | None:
 
 KINDS: Registry[KindSpec] = Registry("streamdp.kinds", "release kind", OWN, _spec)
 
-names, find, all_kinds, forget = KINDS.names, KINDS.find, KINDS.all, KINDS.forget
-
 
 def spec_of(section: ReleaseSection) -> KindSpec:
     """Specification of the kind of a section that was loaded."""
-    spec = find(section.kind)
+    spec = KINDS.find(section.kind)
     if spec is None:
         raise InternalError(f"there is no release kind {section.kind!r}")
     return spec

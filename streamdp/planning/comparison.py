@@ -89,7 +89,7 @@ def study_of(section: ReleaseSection) -> Study:
     """
     made = spec_of(section).study
     if made is None:
-        known = ", ".join(spec.name for spec in registry.all_kinds() if spec.study is not None)
+        known = ", ".join(spec.name for spec in registry.KINDS.all() if spec.study is not None)
         raise ConfigurationError(
             f"releases of kind {section.kind} cannot be simulated",
             where="simulate",

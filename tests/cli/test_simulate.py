@@ -117,9 +117,9 @@ def unstudied(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     spec = replace(statistics.SPEC, study=None)
     with monkeypatch.context() as patched:
         patched.setattr(statistics, "SPEC", spec)
-        registry.forget()
+        registry.KINDS.forget()
         yield
-    registry.forget()
+    registry.KINDS.forget()
 
 
 @pytest.mark.usefixtures("unstudied")

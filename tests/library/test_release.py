@@ -273,7 +273,7 @@ def test_what_belongs_to_a_daemon_is_refused(name: str) -> None:
 
 def test_no_kind_has_a_key_that_release_takes_for_itself() -> None:
     """It could not be given."""
-    for spec in registry.all_kinds():
+    for spec in registry.KINDS.all():
         assert not {"data", "ledger", "previous", "batch"} & set(spec.section.model_fields)
 
 
