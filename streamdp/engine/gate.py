@@ -50,13 +50,13 @@ from streamdp.engine.release import new_release_id, redact_errors
 from streamdp.store.sqlite import SqliteStore
 from streamdp.text import iso
 from streamdp.types import (
-    Answer,
     Backend,
     Batch,
     Clock,
     Entropy,
     GateKind,
     GateRun,
+    GateVerdict,
     Past,
     Release,
     Row,
@@ -328,7 +328,7 @@ class Gatekeeper:
         run: GateRun,
         number: int,
         statistic: Statistic,
-        told: Callable[[int], Answer],
+        told: Callable[[int], GateVerdict],
         past: Past,
         now: int,
     ) -> bool:
@@ -353,7 +353,7 @@ class Gatekeeper:
         standing: tuple[Release, ...],
         series: SlotSeries,
         accepted: int,
-    ) -> Answer:
+    ) -> GateVerdict:
         """The answer with its notices and holds; its slot follows from the series of the test."""
         entropy, slot = self.around.entropy, series.seen_from()
         if accepted:
@@ -362,7 +362,7 @@ class Gatekeeper:
         else:
             notices = of_standing(gate.jobs, standing, batch, slot, entropy)
         self._notices += (notice.id for notice, _ in notices)
-        return Answer(
+        return GateVerdict(
             batch=batch,
             accepted=bool(accepted),
             slot=slot,

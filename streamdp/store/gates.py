@@ -31,7 +31,7 @@ from streamdp.store import archive, outbox, problems, row_checksums
 from streamdp.store.ledger.chain import append
 from streamdp.store.ledger.charges import require_lifetime, require_own_source, require_room
 from streamdp.store.ledger.ledger import SETTLES, caps_of, spend
-from streamdp.types import Answer, Batch, Charge, GateRun, Json, Run
+from streamdp.types import Batch, Charge, GateRun, GateVerdict, Json, Run
 
 
 def open_run(database: Database, scope: str, job: str, charge: Charge, now: int) -> Run:
@@ -225,7 +225,7 @@ class GateRuns:
         with self._transaction():
             _set(self._database, run, "asked = NULL")
 
-    def answer(self, run: Run, answer: Answer, now: int) -> None:
+    def answer(self, run: Run, answer: GateVerdict, now: int) -> None:
         """Write the answer of the test that is asked, with all that follows from it."""
         batch = answer.batch
         self.holding.update(notice.id for notice, _ in answer.notices)

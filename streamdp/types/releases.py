@@ -201,8 +201,8 @@ class Past:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """The answer of a gate about one batch, and its consequences.
+class GateVerdict:
+    """The verdict of a gate on one batch, and its consequences.
 
     Args:
         batch: The batch.

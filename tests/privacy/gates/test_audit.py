@@ -26,13 +26,13 @@ from streamdp.privacy.draws import OperatingSystemEntropy
 from streamdp.sources.windows import DAY, WindowSource
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import (
-    Answer,
     Batch,
     CellCounts,
     CellQuery,
     Charge,
     Entropy,
     GateRun,
+    GateVerdict,
     Grid,
     Json,
     Query,
@@ -75,7 +75,7 @@ class MemoryGates:
         self.current = replace(self.current, answered=self.current.answered + 1)
         return self.current.answered
 
-    def answer(self, run: Run, answer: Answer, now: int) -> None:
+    def answer(self, run: Run, answer: GateVerdict, now: int) -> None:
         self.words.append((run.seq, answer.accepted))
         if answer.accepted and not self.endless:
             self.current = None
