@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from streamdp.errors import require_extra
@@ -67,12 +66,13 @@ def lake_of(format: LakeFormat) -> Lake:
 
 def lies_in_table(path: str) -> LakeFormat | None:
     """Format of the table that a path or the wildcards of a pattern lie in, if any."""
-    fixed = os.path.realpath(re.split(r"[*?[]", path)[0] + "x")
-    for each in Path(fixed).parents:
-        if os.path.isdir(each / MARK["delta"]):
+    folder, at = "", os.path.realpath(re.split(r"[*?[]", path)[0] + "x")
+    while folder != (folder := os.path.dirname(at)):
+        if os.path.isdir(os.path.join(folder, MARK["delta"])):
             return "delta"
-        if iceberg_metadata(str(each)):
+        if iceberg_metadata(folder):
             return "iceberg"
+        at = folder
     return None
 
 

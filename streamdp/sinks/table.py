@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from typing import ClassVar, Literal
 
@@ -87,30 +88,58 @@ class TableSink:
 
     def _upsert(self, release: Release) -> None:
         self._database.execute("BEGIN IMMEDIATE")
-        flag = self._flag(release)
+        asked = self._database.execute(f"PRAGMA table_info({_name(self._table)})")
+        there = {column[1] for column in asked.fetchall()}
+        flag = self._flag(release, there)
         lines = [{"row": index, **line, **flag} for index, line in enumerate(flat(release))]
-        table = self._database.table(self._table)
         types = {"epsilon": float} | {each.name: _TYPES[each.type] for each in release.columns}
-        if table.exists():  # a new column of nulls would else be one of text
-            for name in types.keys() - table.columns_dict.keys():
-                table.add_column(name, types[name])
-        table.upsert_all(lines, pk=("release_id", "row"), strict=True, alter=True, columns=types)
+        named = list(dict.fromkeys(name for line in lines for name in line))
+        if there.issuperset((*types, *named)):
+            self._write(lines, named)
+        else:
+            self._extend(lines, types, there)
         self._database.execute("COMMIT")
 
-    def _flag(self, release: Release) -> dict[str, Json]:
+    def _write(self, lines: list[dict[str, Json]], named: list[str]) -> None:
+        """Write the lines to a table that has all their columns."""
+        columns = [_name(name) for name in named]
+        changed = ", ".join(f"{name} = excluded.{name}" for name in columns)
+        values = [[line.get(name) for name in named] for line in lines]
+        self._database.conn.executemany(
+            f"INSERT INTO {_name(self._table)} ({', '.join(columns)})"  # noqa: S608
+            f" VALUES ({', '.join('?' * len(columns))})"
+            f" ON CONFLICT (release_id, row) DO UPDATE SET {changed}",
+            [[json.dumps(v) if isinstance(v, dict | list) else v for v in line] for line in values],
+        )
+
+    def _extend(
+        self, lines: list[dict[str, Json]], types: dict[str, type], there: set[str]
+    ) -> None:
+        """Write the lines to a table that is not there yet, or has other columns."""
+        table = self._database.table(self._table)
+        if there:  # a new column of nulls would else be one of text
+            for name in types.keys() - there:
+                table.add_column(name, types[name])
+        table.upsert_all(lines, pk=("release_id", "row"), strict=True, alter=True, columns=types)
+
+    def _flag(self, release: Release, there: set[str]) -> dict[str, Json]:
         """Mark the newest release of a batch as current, and earlier ones as superseded.
 
         A release that is there keeps its flag.
         """
-        table = self._database.table(self._table)
-        if CURRENT not in table.columns_dict:
+        if CURRENT not in there:
             return {CURRENT: True}
-        if next(table.rows_where("release_id = ?", [release.id], limit=1), None):
-            return {}
 
         def ask(sql: str, values: list[Json]) -> tuple[Json, ...] | None:
             found: tuple[Json, ...] | None = self._database.execute(sql, values).fetchone()
             return found
 
-        name = '"' + self._table.replace('"', '""') + '"'
+        name = _name(self._table)
+        if ask(f"SELECT 1 FROM {name} WHERE release_id = ? LIMIT 1", [release.id]):  # noqa: S608
+            return {}
         return {CURRENT: supersede(ask, name, "?", release, iso(release.released_at))}
+
+
+def _name(name: str) -> str:
+    """A name of SQL, between quotes."""
+    return '"' + name.replace('"', '""') + '"'

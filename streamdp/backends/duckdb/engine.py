@@ -87,6 +87,7 @@ class DuckDBBackend(SqlBackend):
     _connection: duckdb.DuckDBPyConnection | None = field(default=None, init=False, repr=False)
     _files: Files | None = field(default=None, init=False, repr=False)
     _read: object = field(default=None, init=False, repr=False)
+    _looked: object = field(default=None, init=False, repr=False)
     _names: dict[str, list[str]] = field(default_factory=dict, init=False, repr=False)
     _known: dict[str, dict[str, str]] = field(default_factory=dict, init=False, repr=False)
 
@@ -98,15 +99,6 @@ class DuckDBBackend(SqlBackend):
             self._files = Files(self.format, self.types, quoted_newlines=self.quoted_newlines)
         elif self.relation is not None and self.relation.table:
             self.relation = replace(self.relation, table=_in_database(self.relation.table))
-
-    def check(self, query: Query, batch: Batch) -> None:
-        """Look at names and types of the columns, in the files as they are now.
-
-        Raises:
-            SourceError: See `SqlBackend.check`.
-        """
-        self._known.clear()
-        SqlBackend.check(self, query, batch)
 
     @contextmanager
     def session(self) -> Iterator[None]:
@@ -314,7 +306,7 @@ class DuckDBBackend(SqlBackend):
         return batch.path or self.path
 
     def describe(self, select: str) -> dict[str, str]:
-        """Names and types; of files that are as they were, what was found at the last check."""
+        """Names and types; of files that are as they were, what was found when first asked."""
         if select in self._known:
             return self._known[select]
         found = self._connect().sql(select)
@@ -324,13 +316,14 @@ class DuckDBBackend(SqlBackend):
         return kinds
 
     def look_further(self, query: Query, batch: Batch, columns: Mapping[str, str]) -> None:
-        """Read one record of Parquet files, since a damaged footer may fit its file.
+        """Read one record of Parquet files, since a damaged footer may fit its file; of each once.
 
         Privacy: no record can make the reading fail, so this fails for no record.
         """
-        if self.format == "parquet" and self.named(query):
+        if self.format == "parquet" and self.named(query) and self._looked != self._read:
             counted = ", ".join(f"count({quoted(name, chr(34))})" for name in columns)
             self._connect().execute(f"SELECT {counted} FROM (FROM {VIEW} LIMIT 1)").fetchall()
+            self._looked = self._read
 
     def run(self, statement: str) -> IntArray:
         """The rows of the answer, by column as the engine holds them."""

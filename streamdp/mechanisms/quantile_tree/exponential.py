@@ -151,7 +151,7 @@ class _Exponents:
             counts: Grains on each.
         """
         beyond = np.maximum(self.signed(ranks), -self.signed(ranks + counts))
-        return np.asarray(np.clip(beyond, 0.0, CLIP))
+        return np.asarray(np.minimum(np.maximum(beyond, 0.0), CLIP))
 
     def window(self) -> tuple[int, int]:
         """Ranks (records of the whole batch) between which the cost is not clipped."""
