@@ -45,8 +45,9 @@ stand on doubles as their number grows fourfold, so that many equal records have
 _ROUNDINGS = 16
 """Roundings of a logarithm in one step of the forward pass, beside those of its runs."""
 
-_MOST_TERMS = 2**24
-"""Terms of the longest running sum: two for each of eight million records."""
+_MOST_TERMS = 2**30
+"""Terms of the longest running sum: two for each of half a billion records, whose pass would need
+some 300 GB."""
 
 
 def spread_slack(draws: int) -> Fraction:
