@@ -187,7 +187,7 @@ def _moved(
     _, _, fast, _, same = kernels(when, when)
     alike = float(weight @ (scales.kernels[2] * fast + scales.kernels[4] * same) @ weight)
     chance = float(weight**2 @ (1.0 / np.concatenate((history.sizes[one], history.sizes[other]))))
-    process = alike * deviation(at, at, scales.rough) + chance * bridge(at, at)
+    process = alike * deviation(at[:, None], at, scales.rough) + chance * bridge(at[:, None], at)
     return moved, noise, noise + process, days
 
 

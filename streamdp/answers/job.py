@@ -449,7 +449,8 @@ class Distribution:
             ([-1.0] if above is not None else []) + ([1.0] if up_to is not None else [])
         )
         value = float(sign @ found.mean) + (1.0 if up_to is None else 0.0)
-        half = LEVEL * math.sqrt(max(float(sign @ found.covariance @ sign), 0.0))
+        spread = float(found.variance.sum() - 2.0 * found.beside.sum())
+        half = LEVEL * math.sqrt(max(spread, 0.0))
         value, low, high = (min(max(x, 0.0), 1.0) for x in (value, value - half, value + half))
         return Answer.between(value, low, high, len(places))
 
@@ -495,7 +496,7 @@ class Distribution:
 
     def placed(self, found: Estimate, quantile: float, batches: int) -> Answer:
         """The place of a quantile, and where it lies with 95 %."""
-        half = LEVEL * np.sqrt(np.maximum(np.diag(found.covariance), 1e-12))
+        half = LEVEL * np.sqrt(np.maximum(found.variance, 1e-12))
         rising, falling = np.maximum.accumulate, np.minimum.accumulate
         mean = (rising(found.mean) + falling(found.mean[::-1])[::-1]) / 2
 
@@ -566,10 +567,12 @@ class United:
             cells = np.unique(np.quantile(cells, np.linspace(0, 1, _MANY_CELLS), method="lower"))
         found = [each.shares(places, cells) for each, places in pairs]
         mean = np.asarray(sum(w * each.mean for w, each in zip(weights, found, strict=True)))
-        covariance = sum(w**2 * each.covariance for w, each in zip(weights, found, strict=True))
-        for each, spread in zip(found, noise, strict=True):
-            covariance = covariance + spread * np.multiply.outer(each.mean - mean, each.mean - mean)
-        whole = Estimate(cells, mean, np.asarray(covariance))
+        variance, beside = np.zeros(len(cells)), np.zeros(len(cells) - 1)
+        for weight, each, spread in zip(weights, found, noise, strict=True):
+            off = each.mean - mean
+            variance += weight**2 * each.variance + spread * off**2
+            beside += weight**2 * each.beside + spread * off[1:] * off[:-1]
+        whole = Estimate(cells, mean, variance, beside)
         return first.placed(whole, quantile, max(map(len, own)))
 
     def share(

@@ -23,8 +23,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
-from scipy.linalg.lapack import dpotrf
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
 
 from streamdp.answers.base import Base, daily, pooled
 from streamdp.answers.counted import Counted, Shares, diagonal, shares_of, sizes
@@ -78,23 +78,41 @@ class Scales:
 
 
 def bridge(one: FloatArray, other: FloatArray) -> FloatArray:
-    """B of the Brownian bridge."""
-    found = np.minimum.outer(one, other)
-    found -= np.multiply.outer(one, other)
-    return np.asarray(found)
+    """B of the Brownian bridge, of pairs of places."""
+    found = np.minimum(one, other)
+    found -= one * other
+    return found
+
+
+def smooth(one: FloatArray, other: FloatArray) -> FloatArray:
+    """S over B, of pairs of places: with u the lower and v the higher, 2·(v·(2 - v) - u²)."""
+    found = np.maximum(one * (2.0 - one), other * (2.0 - other))
+    found -= np.minimum(one**2, other**2)
+    found *= 2.0
+    return found
 
 
 def deviation(one: FloatArray, other: FloatArray, rough: float) -> FloatArray:
-    """D: how the process that makes the records deviates from the base.
+    """D: how the process that makes the records deviates from the base, of pairs of places."""
+    return _covariance(one, other, rough, np.array(1.0), np.array(0.0))
 
-    With u the lower and v the higher place, B is u·(1 - v) and S is 2·B·(v·(2 - v) - u²).
-    """
-    found = np.maximum.outer(one * (2.0 - one), other * (2.0 - other))
-    found -= np.minimum.outer(one**2, other**2)
-    found *= 2.0 * (1.0 - rough)
+
+def _covariance(
+    one: FloatArray, other: FloatArray, rough: float, process: FloatArray, chance: FloatArray
+) -> FloatArray:
+    """Return D·process + B·chance, of pairs of places."""
+    found = smooth(one, other)
+    found *= 1.0 - rough
     found += rough
+    found *= process
+    found += chance
     found *= bridge(one, other)
-    return np.asarray(found)
+    return found
+
+
+def _repeated(between: FloatArray, cuts: IntArray) -> FloatArray:
+    """What holds between batches, between the cuts of each."""
+    return between.repeat(cuts, axis=0).repeat(cuts, axis=1)
 
 
 def kernels(one: FloatArray, other: FloatArray) -> list[FloatArray]:
@@ -117,15 +135,15 @@ class Solved:
     Args:
         base: F.
         places: Of the batches in the history, increasing.
-        batch: That of each share, shape (k,).
+        cuts: How many shares each has, shape (batches,).
         shares: F at its cut, shape (k,).
-        factor: Cholesky factor of the covariance of shares.
+        factor: Lower Cholesky factor of the covariance of shares; above it is anything.
         weights: That covariance, solved for the deviations of shares from F.
     """
 
     base: Base
     places: IntArray
-    batch: IntArray
+    cuts: IntArray
     shares: FloatArray
     factor: FloatArray
     weights: FloatArray
@@ -197,17 +215,25 @@ class History:
 
     def _solve(self, places: IntArray, scales: Scales, base: Base) -> Solved:
         found = [self.shares[place] for place in places]
-        batch = np.repeat(places, [len(each.cells) for each in found])
+        cuts = np.array([len(each.cells) for each in found])
+        batch = np.repeat(places, cuts)
         shares = base(np.concatenate([each.cells for each in found]))
         seen = np.concatenate([each.shares for each in found])
         noise = diagonal([each.noise for each in found])
         noise[np.diag_indices_from(noise)] += 1e-8 + 0.25 / self.sizes[batch] ** 2
-        own = np.searchsorted(places, batch)
-        process, chance = (each[np.ix_(own, own)] for each in self.among(scales, places, places))
-        noise += deviation(shares, shares, scales.rough) * process
-        noise += bridge(shares, shares) * chance
-        factor, _ = cho_factor(noise, lower=True)
-        return Solved(base, places, batch, shares, factor, cho_solve((factor, True), seen - shares))
+        between = (_repeated(each, cuts) for each in self.among(scales, places, places))
+        noise += _covariance(shares[:, None], shares, scales.rough, *between)
+        factor = _factor(noise)
+        weights, _ = dpotrs(factor, seen - shares, lower=True)
+        return Solved(base, places, cuts, shares, factor, weights)
+
+
+def _factor(covariance: FloatArray) -> FloatArray:
+    """The lower Cholesky factor of a covariance, which is overwritten; above it is anything."""
+    factor, failed = dpotrf(covariance.T, lower=True, clean=False, overwrite_a=True)
+    if failed:
+        raise np.linalg.LinAlgError("a covariance of shares is not positive definite")
+    return np.asarray(factor)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -218,13 +244,18 @@ class _Likelihood:
         seen: Shares, less those of the base.
         shares: Of the base at the cuts.
         fixed: Covariance of noise and chance records.
-        days: Kernels of days, between the batches of the shares.
+        cuts: How many shares each batch has.
+        days: Kernels of days, between batches.
+        bridged: B between the shares.
+        smooth: S between them.
     """
 
     seen: FloatArray
-    shares: FloatArray
     fixed: FloatArray
+    cuts: IntArray
     days: tuple[FloatArray, ...]
+    bridged: FloatArray
+    smooth: FloatArray
 
     @classmethod
     def of(cls, history: History, places: IntArray, cuts: int) -> _Likelihood:
@@ -242,34 +273,45 @@ class _Likelihood:
             seen.append(each.shares[few] - at)
             shares.append(at)
             noise.append(each.noise[np.ix_(few, few)])
-        of, u = np.repeat(places, [len(each) for each in seen]), np.concatenate(shares)
-        chance = np.equal.outer(of, of) / history.sizes[of]
-        fixed = diagonal(noise) + bridge(u, u) * chance
-        fixed[np.diag_indices_from(fixed)] += 1e-8 + 0.25 / history.sizes[of] ** 2
-        own = np.searchsorted(places, of)
+        counts, u = np.array([len(each) for each in seen]), np.concatenate(shares)
+        size = np.repeat(history.sizes[places], counts)
+        bridged = bridge(u[:, None], u)
+        fixed = diagonal([np.full((n, n), 1.0) for n in counts.tolist()])
+        fixed *= bridged
+        fixed /= size
+        fixed += diagonal(noise)
+        fixed[np.diag_indices_from(fixed)] += 1e-8 + 0.25 / size**2
         days = kernels(history.at[places], history.at[places])
-        return cls(np.concatenate(seen), u, fixed, tuple(each[np.ix_(own, own)] for each in days))
+        seen_less = np.concatenate(seen)
+        return cls(seen_less, fixed, counts, tuple(days), bridged, bridged * smooth(u[:, None], u))
 
-    def parts(self, rough: float) -> tuple[FloatArray, ...]:
-        """Covariances that a and c scale, in this order."""
-        moved = deviation(self.shares, self.shares, rough)
-        return (*(moved * each for each in self.days), bridge(self.shares, self.shares))
+    def moved(self, rough: float) -> FloatArray:
+        """D between the shares."""
+        return np.asarray(rough * self.bridged + (1.0 - rough) * self.smooth)
+
+    def part(self, number: int, moved: FloatArray) -> FloatArray:
+        """The covariance that one of the scales, a and c, is a factor of."""
+        if number == len(self.days):
+            return self.bridged
+        return moved * _repeated(self.days[number], self.cuts)
 
     def covariance(
-        self, parts: Sequence[FloatArray], scales: Sequence[float], without: int | None = None
+        self, moved: FloatArray, scales: Sequence[float], without: int | None = None
     ) -> FloatArray:
         """The covariance of shares, without one of its parts."""
-        whole = self.fixed.copy()
-        for number, (part, scale) in enumerate(zip(parts, scales, strict=True)):
-            if number != without and scale:
-                whole += scale * part
-        return whole
+        kept = [0.0 if number == without else scale for number, scale in enumerate(scales)]
+        process = sum(scale * each for scale, each in zip(kept, self.days, strict=False))
+        whole = moved * _repeated(np.asarray(process), self.cuts)
+        whole += kept[-1] * self.bridged
+        whole += self.fixed
+        return np.asarray(whole)
 
     def __call__(self, covariance: FloatArray) -> float:
-        factor, failed = dpotrf(covariance, lower=True)
+        """The logarithm of the likelihood, but for a constant; the covariance is overwritten."""
+        factor, failed = dpotrf(covariance.T, lower=True, clean=False, overwrite_a=True)
         if failed:
             return -np.inf
-        whitened = solve_triangular(factor, self.seen, lower=True, check_finite=False)
+        whitened, _ = dtrtrs(factor, self.seen, lower=True)
         return float(-0.5 * whitened @ whitened - np.log(np.diag(factor)).sum())
 
 
@@ -280,15 +322,16 @@ def _ascent(stretches: Sequence[_Likelihood], sweeps: int = 2) -> Scales:
     for sweep in range(sweeps):
         # The first finds where to begin: half of many stretches tell.
         some = stretches if sweep or len(stretches) < MOST_WINDOWS else stretches[::2]
-        parts = [each.parts(rough) for each in some]
+        moved = [each.moved(rough) for each in some]
         for number, candidates in enumerate(tried):
             found = np.zeros(len(candidates))
-            for stretch, own in zip(some, parts, strict=True):
+            for stretch, own in zip(some, moved, strict=True):
                 other = stretch.covariance(own, scales, number)
-                found += [stretch(other + size * own[number]) for size in candidates]
+                part = stretch.part(number, own)
+                found += [stretch(other + size * part) for size in candidates]
             scales[number] = float(candidates[int(np.argmax(found))])
         likely = [
-            sum(each(each.covariance(each.parts(part), scales)) for each in some) for part in ROUGH
+            sum(each(each.covariance(each.moved(part), scales)) for each in some) for part in ROUGH
         ]
         rough = ROUGH[int(np.argmax(likely))]
     return Scales(tuple(scales[:-1]), rough, scales[-1])
@@ -298,9 +341,9 @@ def _shaped(scales: Scales, stretches: Sequence[_Likelihood]) -> Scales:
     """Return the scales with the largest c whose likelihood is close to the maximum."""
     likely = np.zeros(len(SHAPES))
     for each in stretches:
-        parts = each.parts(scales.rough)
-        other = each.covariance(parts, (*scales.kernels, scales.shape), len(parts) - 1)
-        likely += [each(other + shape * parts[-1]) for shape in SHAPES]
+        kept = (*scales.kernels, scales.shape)
+        other = each.covariance(each.moved(scales.rough), kept, len(each.days))
+        likely += [each(other + shape * each.bridged) for shape in SHAPES]
     return replace(scales, shape=float(SHAPES[likely >= likely.max() - UNREFUTED].max()))
 
 
@@ -311,12 +354,14 @@ class Estimate:
     Args:
         cells: Shape (p,).
         mean: Shape (p,).
-        covariance: Shape (p, p).
+        variance: Shape (p,).
+        beside: Covariances of neighbouring cells, shape (p - 1,).
     """
 
     cells: FloatArray
     mean: FloatArray
-    covariance: FloatArray
+    variance: FloatArray
+    beside: FloatArray
 
 
 def share(
@@ -341,18 +386,18 @@ def share(
     pieces = -(-len(places) // PIECE) if len(places) > MOST_AT_ONCE else 1
     context = CONTEXT if pieces == 1 else NEXT_TO_PIECE
     around = _around(history, places, context)
-    mean, covariance = np.zeros(len(cells)), np.zeros((len(cells), len(cells)))
+    mean, model, beside = np.zeros(len(cells)), np.zeros(len(cells)), np.zeros(len(cells) - 1)
     for piece in np.array_split(places, pieces):
         solved = history.solved(_around(history, piece, context), scales, around)
         weight = np.array([weights[int(place)] for place in piece])
         across = [weight @ each for each in history.among(scales, piece, solved.places)]
         among = [float(weight @ each @ weight) for each in history.among(scales, piece, piece)]
-        part = _estimate(solved, scales.rough, cells, float(weight.sum()), across, among)
-        mean, covariance = mean + part.mean, covariance + part.covariance
+        found = _estimate(solved, scales.rough, cells, float(weight.sum()), across, among)
+        mean, model, beside = mean + found.mean, model + found.variance, beside + found.beside
     own = history.base(places)(cells)
     if pieces > 1:
-        covariance += np.diag(scales.shape * _between(history.base(around), cells))
-    model = np.diag(covariance).clip(1e-12)
+        model += scales.shape * _between(history.base(around), cells)
+    model = model.clip(1e-12)
     counted = _counted(history, scales, weights, cells)
     apart = (mean - own) ** 2
     # Where the two lie far apart the regression misses: batches move as no kernel does.
@@ -364,9 +409,8 @@ def share(
     both = 2.0 * part * (1.0 - part) * np.minimum(model, counted)
     variance = part**2 * model + (1.0 - part) ** 2 * counted + both
     variance += TAIL * _beyond(history, places, cells)
-    whole = covariance * np.multiply.outer(part, part)
-    whole[np.diag_indices_from(whole)] = variance
-    return Estimate(cells, part * mean + (1.0 - part) * own, whole)
+    beside = beside * part[1:] * part[:-1]
+    return Estimate(cells, part * mean + (1.0 - part) * own, variance, beside)
 
 
 def _counted(
@@ -382,9 +426,9 @@ def _counted(
         batch = history.shares[place]
         cuts, last = batch.cells, len(batch.cells) - 1
         above = np.searchsorted(cuts, cells, side="right")
-        one, other = (above - 1).clip(0), above.clip(max=last)
+        one, other = np.maximum(above - 1, 0), np.minimum(above, last)
         apart = np.maximum(cuts[other] - cuts[one], 1e-9)
-        part = ((cells - cuts[one]) / apart).clip(0.0, 1.0)
+        part = np.minimum(np.maximum((cells - cuts[one]) / apart, 0.0), 1.0)
         among = batch.noise
         noise += weight**2 * (
             (1.0 - part) ** 2 * among[one, one]
@@ -423,10 +467,8 @@ def _spread(history: History, solved: Solved) -> float:
     Batches that move as a whole move further at each quantile than the scales tell, which follow
     what differs between neighbouring cuts too.
     """
-    seen = np.concatenate([history.shares[place].shares for place in np.unique(solved.batch)])
-    noise = np.concatenate(
-        [np.diag(history.shares[place].noise) for place in np.unique(solved.batch)]
-    )
+    seen = np.concatenate([history.shares[place].shares for place in solved.places])
+    noise = np.concatenate([np.diag(history.shares[place].noise) for place in solved.places])
     moved = (seen - solved.shares) ** 2 - noise
     return float(moved.sum() / (solved.shares * (1.0 - solved.shares)).sum())
 
@@ -446,13 +488,16 @@ def _estimate(
     among: Sequence[float],
 ) -> Estimate:
     """Estimate a cdf, given the factors of its covariances with each batch and itself."""
-    at, own = solved.base(cells), np.searchsorted(solved.places, solved.batch)
-    known = deviation(at, solved.shares, rough) * across[0][own]
-    known += bridge(at, solved.shares) * across[1][own]
+    at = solved.base(cells)
+    own = (each.repeat(solved.cuts) for each in across)
+    known = _covariance(at[:, None], solved.shares, rough, *own)
     half = solve_triangular(solved.factor, known.T, lower=True, check_finite=False)
     mean = whole * at + known @ solved.weights
-    alone = deviation(at, at, rough) * among[0] + bridge(at, at) * among[1]
-    return Estimate(cells, mean, alone - half.T @ half)
+    process, chance = map(np.array, among)
+    alone = _covariance(at, at, rough, process, chance) - np.einsum("kp,kp->p", half, half)
+    beside = _covariance(at[:-1], at[1:], rough, process, chance)
+    beside -= np.einsum("kp,kp->p", half[:, :-1], half[:, 1:])
+    return Estimate(cells, mean, alone, beside)
 
 
 def _beyond(history: History, places: IntArray, cells: FloatArray) -> FloatArray:
@@ -482,4 +527,5 @@ def _between(base: Base, cells: FloatArray) -> FloatArray:
 
 def gap(low: FloatArray, at: FloatArray, high: FloatArray) -> FloatArray:
     """Variance of a bridge between two places, at a place between them."""
-    return np.asarray((at - low).clip(0) * (high - at).clip(0) / np.maximum(high - low, 1e-9))
+    found = np.maximum(at - low, 0.0) * np.maximum(high - at, 0.0)
+    return np.asarray(found / np.maximum(high - low, 1e-9))

@@ -42,7 +42,13 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("jobs", nargs=-1)
-@click.option("--days", type=click.IntRange(min=1), default=30, show_default=True)
+@click.option(
+    "--days",
+    type=click.IntRange(min=1),
+    default=30,
+    show_default=True,
+    help="How many days ahead are planned.",
+)
 @click.option(
     "--error",
     "--rank-error",

@@ -57,7 +57,13 @@ def _listed(context: click.Context, parameter: click.Parameter, text: str | None
     help="Prices of a release, such as 0.1,0.3,1; by default the configured one. They are in rho"
     " where the release has a price in rho.",
 )
-@click.option("--seeds", type=click.IntRange(1, 1000), default=1, show_default=True)
+@click.option(
+    "--seeds",
+    type=click.IntRange(1, 1000),
+    default=1,
+    show_default=True,
+    help="How often releases are drawn, each time with other noise.",
+)
 @click.option(
     "--stream",
     default="table",

@@ -348,7 +348,13 @@ COLOURS = {"debug": "bright_black", "info": "green", "warning": "yellow", "error
 @click.option("--job", help="Only of this job.")
 @click.option("--batch", help="Only of this batch.")
 @click.option("--release", help="Only of this release id.")
-@click.option("--level", type=click.Choice(["debug", "info", "warning", "error"]), default="debug")
+@click.option(
+    "--level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="debug",
+    show_default=True,
+    help="Only lines at least as grave.",
+)
 @click.option("--since", callback=moment, help="Only from this time on (ISO, UTC).")
 @click.option("-f", "--follow", "following", is_flag=True, help="Wait for more.")
 @json_option

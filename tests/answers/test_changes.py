@@ -81,4 +81,6 @@ def test_a_bridge_is_weighed_as_by_the_matrix_of_all_pairs(many: int) -> None:
     chance = np.random.default_rng(many)
     cuts, weights = chance.random(many), chance.normal(size=(3, many))
     cuts[: many // 3], cuts[many // 2] = cuts[0], 1.0
-    assert _bridged(cuts, weights) == pytest.approx(weights @ bridge(cuts, cuts) @ weights.T)
+    assert _bridged(cuts, weights) == pytest.approx(
+        weights @ bridge(cuts[:, None], cuts) @ weights.T
+    )

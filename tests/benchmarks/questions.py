@@ -183,9 +183,7 @@ def asked(made: World, length: int) -> Figures:
             at = np.searchsorted(truth[1], quantile - 1e-12)
             true = truth[0][at] * made.width
             share = made.of.shares(own, truth[0][[at]].astype(float))
-            found.off.append(
-                float(share.mean[0] - truth[1][at]) / math.sqrt(share.covariance[0, 0])
-            )
+            found.off.append(float(share.mean[0] - truth[1][at]) / math.sqrt(share.variance[0]))
             found.days.append(rank_error(truth, round(cells[:, number].mean()), quantile))
             place = np.ceil(mixed.places(np.array([quantile]))[0] - 1e-6)
             found.mixture.append(rank_error(truth, place, quantile))
