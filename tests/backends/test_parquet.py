@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -15,7 +16,9 @@ import pytest
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.duckdb.parquet import LONGEST, Parquet
 from streamdp.backends.limits import Limits
+from streamdp.backends.sql.relation import Relation
 from streamdp.errors import SourceError
+from streamdp.sections.expressions import expression
 from streamdp.types import Batch, CellQuery, Grid, UnitBound
 from tests.worlds import parts
 
@@ -229,6 +232,66 @@ def test_a_time_of_96_bits_is_in_one_window_whatever_is_asked(tmp_path: Path) ->
         query = CellQuery("x", GRID, bound=bound)
         backend.check(query, DAY)
         assert backend.answer(query, DAY).cells.tolist() == [0, 1]
+
+
+def form_of_nanoseconds(path: Path, form: str, zone: str | None) -> DuckDBBackend:
+    """Three times of nanoseconds, and the last there is, in a file or a table."""
+    ticks = [0, -1, 1_704_067_200_123_456_789, 2**63 - 2]
+    t = pa.array(ticks).view(pa.timestamp("ns", zone))
+    table: Any = pa.table({"x": pa.array(range(4)), "t": t})
+    if form == "parquet":
+        pq.write_table(table, path)
+        return DuckDBBackend(str(path), "parquet", "t")
+    if form == "arrow":
+        with pa.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table)
+        return DuckDBBackend(str(path), "arrow", "t")
+    with duckdb.connect(str(path)) as connection:
+        connection.register("arrow", table)
+        connection.execute("CREATE TABLE r AS FROM arrow")
+    return DuckDBBackend(str(path), "duckdb", "t", relation=Relation("r"))
+
+
+NANOSECONDS = [
+    *[(form, zone) for form in ("parquet", "arrow") for zone in (None, "UTC", "Europe/Berlin")],
+    ("duckdb", None),
+]
+
+
+@pytest.mark.parametrize(("form", "zone"), NANOSECONDS)
+@pytest.mark.parametrize(
+    ("where", "wanted"),
+    [
+        ("t < DATE '9999-12-31'", [0, 1, 2, 3]),
+        ("t > '1600-01-01' AND t < TIMESTAMP '1970-01-01'", [1]),
+        ("t + INTERVAL 1000 YEAR > TIMESTAMP '3000-01-01'", [2, 3]),
+    ],
+)
+def test_times_of_nanoseconds_are_compared_with_all_others(
+    tmp_path: Path, form: str, zone: str | None, where: str, wanted: list[int]
+) -> None:
+    """DuckDB casts the other to nanoseconds, which it may not have: no record counted."""
+    backend = form_of_nanoseconds(tmp_path / "x", form, zone)
+    query = CellQuery("x", GRID, where=expression(where))
+    backend.check(query, BATCH)
+    assert backend.answer(query, BATCH).cells.tolist() == wanted
+
+
+@pytest.mark.parametrize(("form", "zone"), NANOSECONDS)
+def test_windows_that_have_no_nanoseconds_end_no_question(
+    tmp_path: Path, form: str, zone: str | None
+) -> None:
+    """Any record ended the question of a window before 1677, after its charge."""
+    backend = form_of_nanoseconds(tmp_path / "x", form, zone)
+    year = 366 * 86_400
+    for start, end, wanted in (
+        (-400 * year, -300 * year, []),
+        (-400 * year, 0, [1]),
+        (0, 400 * year, [0, 2]),
+    ):
+        batch = Batch("s", "b", start, end)
+        backend.check(X, batch)
+        assert backend.answer(X, batch).cells.tolist() == wanted
 
 
 def test_a_unit_beside_every_type_is_read_by_one_reader(tmp_path: Path) -> None:

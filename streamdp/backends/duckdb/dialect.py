@@ -30,6 +30,12 @@ ENDS = dict.fromkeys(("TIMESTAMP", *CAST), _ENDS)
 ENDS["TIMESTAMP WITH TIME ZONE"] = (f"{_ENDS[0]}+00", f"{_ENDS[1]}+00")
 """The first and the last time of a type that DuckDB casts to others."""
 
+NANOSECONDS = "TIMESTAMP_NS"
+"""Type that DuckDB casts a time to which stands beside one of it: some have no nanoseconds."""
+
+NANO_ENDS = (-9_223_372_036, 9_223_372_036)
+"""Seconds of the first and the last whole second that have nanoseconds."""
+
 _BARE = re.compile(r'"[^"]+"|[a-z_]\w*', re.ASCII | re.IGNORECASE)
 
 EXACT_DIGITS = 15
@@ -103,11 +109,17 @@ class DuckDBDialect(SqlDialect):
         return f"CAST((({minutes}) * 60000000 + microsecond({value})) AS VARCHAR)"
 
     def plain_time(self, value: str, kind: str) -> str:
-        """A time of a type in `ENDS`; null where it is none, or before all others.
+        """A time of nanoseconds, or of a type in `ENDS`; null where it is none, or before all.
+
+        One of nanoseconds becomes one of microseconds: beside `DATE '9999-12-31'`, which has no
+        nanoseconds, each comparison would fail, and be null.
 
         CASE alone may hand on the values as they are stored, those of records that a condition has
         left out among them, and a cast then looks at all of them: `greatest` makes others.
         """
+        if kind == NANOSECONDS:
+            micros = f"make_timestamp(epoch_us({value}))"  # a cast would round
+            return f"CASE WHEN isfinite({value}) THEN {micros} ELSE CAST({value} AS TIMESTAMP) END"
         made = "TIMESTAMP" if kind in CAST else kind
         first, last = (f"CAST({self.literal(end)} AS {made})" for end in ENDS[kind])
         if kind in CAST:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from streamdp.backends.duckdb.dialect import CAST, ENDS, DuckDBDialect
+from streamdp.backends.duckdb.dialect import CAST, ENDS, NANO_ENDS, NANOSECONDS, DuckDBDialect
 from streamdp.backends.duckdb.files import VIEW, Files, columns_named
 from streamdp.backends.duckdb.instance import Instance
 from streamdp.backends.duckdb.lines import LINE_MEMORY
@@ -206,8 +206,18 @@ class DuckDBBackend(SqlBackend):
         return {
             name: dialect.plain_time(dialect.name(name), kind)
             for name, kind in columns.items()
-            if kind in ENDS and (kind in CAST or any(dialect.name(name) in each for each in named))
+            if kind in CAST
+            or (kind in (*ENDS, NANOSECONDS) and any(dialect.name(name) in each for each in named))
         }
+
+    def _within(self, batch: Batch, kinds: Mapping[str, str]) -> str:
+        """The condition of a window; of nanoseconds no window ends beyond the last of them."""
+        ends = (batch.start, batch.end)
+        if kinds.get("time") == NANOSECONDS and None not in ends:
+            first, last = NANO_ENDS
+            start, end = (max(first, min(last, each)) for each in ends if each is not None)
+            batch = replace(batch, start=start, end=end)
+        return SqlBackend._within(self, batch, kinds)
 
     def look_at_conditions(
         self, where: str | None, expressions: Iterable[str], table: str, source: str

@@ -6,7 +6,7 @@ One record cannot fail the reading, and cannot change how another is read:
   apart, it ends a question at a time in milliseconds or of 96 bits that has no microseconds and at
   a text that is no JSON. A file with such a column in the question, or with a text that bounds
   units, is read by Arrow's reader, which makes null of what is no UTF-8 and of what has no
-  microseconds.
+  microseconds. So are instants of nanoseconds, for which DuckDB has a type of its own.
 - What neither reads totally is refused by its type: nested columns, times of day, decimals of more
   than 38 digits. A column that is not named may be of any type.
 - Files of one source have one type of each named column; whole and floating numbers of different
@@ -174,7 +174,7 @@ class Footer:
         for name in names:
             column = self.leaves[name]
             apart = column.logical == "JSON" or column.physical == "INT96"
-            if apart or "milliseconds" in column.described:
+            if apart or "milliseconds" in column.described or column.described == _INSTANT_NS:
                 return True
             if column.logical in _TEXTS and unit is not None and name.lower() == unit.lower():
                 return True
@@ -560,6 +560,9 @@ _LOGICAL = {
     18: "GEOGRAPHY",
 }
 """Meanings of values, by the numbers of the format."""
+
+_INSTANT_NS = "Timestamp(isAdjustedToUTC=true, timeUnit=nanoseconds)"
+"""What pandas writes of times with a zone; DuckDB has a type of its own for it."""
 
 _LOGICAL_UNITS = {1: "milliseconds", 2: "microseconds", 3: "nanoseconds"}
 

@@ -29,8 +29,8 @@ STRINGS = ("string", "varchar", "char")
 TEXTS = (*WHOLE, "boolean", "date", *STRINGS)
 
 LONGEST_DECIMAL = 1000
-"""Letters of a text that is cast to a decimal; a longer one is null. Java takes time that grows with
-the square of the digits: a million took 46 seconds."""
+"""Letters of a text that is cast to a decimal; a longer one is null. Java takes time that grows
+with the square of the digits: a million took 46 seconds."""
 
 
 class SparkExpression(TotalExpression):
