@@ -152,3 +152,32 @@ def test_intervals_are_wider_after_a_batch_that_nothing_foretold() -> None:
         masses = np.full(2, ROWS / 2)
         widths.append(after.spread.half_widths(known, 1, masses, (), uniform=False)[0])
     assert widths[1] > 3.0 * widths[0]
+
+
+def test_an_item_that_has_surprised_follows_its_measurement_farther() -> None:
+    """And one that batches hardly differ in stays where past releases put it."""
+    known, past = ended()
+    off = []
+    for omega in (0.002, 0.02, 1.0):
+        omegas = (omega,) * len(known.items)
+        fitting = Fitting(known, replace(past, spread=replace(past.spread, omegas=omegas)))
+        foretold = fitting.prior_masses(SLOW, 0)
+        seen = foretold * np.linspace(0.8, 1.2, len(foretold))
+        fit = fitting.fit((NoisyMarginal(0, seen, 100.0),))
+        assert fit.hypothesis == SLOW
+        off.append(float(np.abs(fit.distribution.masses(known.items[0]) - seen).sum()))
+    assert off[0] >= off[1] > 1.5 * off[2]
+
+
+def test_intervals_widen_while_an_item_is_not_measured() -> None:
+    known, past = ended()
+    masses = np.full(16, ROWS / 16)
+    halves = [
+        replace(past.spread, ages=(age,) * len(known.items)).half_widths(
+            known, 0, masses, (), False
+        )
+        for age in (0, 5, 30, 300)
+    ]
+    assert (halves[1] > 1.1 * halves[0]).all()
+    assert (halves[2] > 1.1 * halves[1]).all()
+    assert halves[3].tolist() == halves[2].tolist()

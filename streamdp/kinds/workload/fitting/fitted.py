@@ -29,6 +29,7 @@ KEPT = 0.8
 TEMPER = 3.0
 """Cells of a batch vary together, their noise does not: only one in so many is evidence."""
 
+_TINY = 1e-9
 _PLIANCY, _PLIANT_ROWS = 8.0, 40.0
 _RELATIVE = 0.1
 """Variance of a cell's count around a learned hypothesis: of a mean count m, 2φ·m + 0.1·m², with φ
@@ -81,14 +82,11 @@ def relative(nats: Sequence[Sequence[float]]) -> tuple[float, ...]:
     return tuple(float(each) for each in together - together.max())
 
 
-PLIANCY = 8.0
-"""φ of learned hypotheses for items of large cells: how far one is expected to be (`refit`)."""
-
-CHANCE, OPEN = 2.0, 0.25
-"""φ for smaller cells, and what each record of the mean cell adds to it."""
+OPEN = 0.6
+"""Part of an item's ω by which a fit lets its cells differ from a learned hypothesis."""
 
 LEAST_PLIANCY, MOST_PLIANCY = 2.0, 200.0
-"""φ of the uniform hypothesis."""
+"""φ at least and at most."""
 
 CONCENTRATED = 4.0
 """φ of the uniform hypothesis, over the variance of cells around even counts, over those."""
@@ -196,16 +194,27 @@ class Fitting:
         concentration: Concentration,
         total: float,
     ) -> list[float]:
-        """φ of each; under the uniform hypothesis by how uneven the measured items are."""
+        """φ of each: how far it is expected to be from the hypothesis (`refit`).
+
+        Under the uniform one by how uneven the measured items are.
+        """
         if leading != UNIFORM:
-            return [
-                min(CHANCE + OPEN * self._memory.total / len(each.values), PLIANCY)
-                for each in measurements
-            ]
+            return [self._pliancy(leading, each.place) for each in measurements]
         found = concentration.of_items(self._workload)
         uneven = [(found[each.place] - 1.0) / len(each.values) for each in measurements]
         wanted = CONCENTRATED * total * float(np.mean(uneven or [1.0]))
         return [min(max(wanted, LEAST_PLIANCY), MOST_PLIANCY)] * len(measurements)
+
+    def _pliancy(self, hypothesis: int, place: int) -> float:
+        """φ of an item around a learned hypothesis.
+
+        The variance m + ω·m² of a cell over its count, at the size of the item's usual cells: few
+        large ones would let all small cells follow their noise.
+        """
+        masses = self.prior_masses(hypothesis, place)
+        usual = float(masses.sum()) ** 2 / max(float(np.sqrt(masses).sum()) ** 2, _TINY)
+        wanted = 1.0 + OPEN * self._memory.spread.omegas[place] * usual
+        return min(max(wanted, LEAST_PLIANCY), MOST_PLIANCY)
 
     def _is_uniform(self, hypothesis: int) -> bool:
         return hypothesis == UNIFORM or self._memory.releases == 0

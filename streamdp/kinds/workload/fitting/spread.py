@@ -42,7 +42,8 @@ SMALL = 0.25
 """Variance of the count of a cell that is hardly expected to be there."""
 
 AGEING = 0.1
-"""ω of an item grows by this share for every release since it was measured, up to four times."""
+"""ω of an item grows by this share for every release since it was measured, up to four times: what
+to measure and intervals alike reckon with it."""
 
 WIDTH = 2.2
 """Half width of a 95 % interval in standard deviations: the deviations are estimates themselves."""
@@ -118,7 +119,10 @@ class Spread:
         uniform: bool,
     ) -> FloatArray:
         """Half widths of 95 % intervals around the published counts of an item."""
-        variances = _variances(self.uniform if uniform else self.omegas[place], masses)
+        if uniform:
+            variances = _variances(self.uniform, masses)
+        else:
+            variances = self.variances(workload, place, masses)
         for each in measured:
             noise = noise_within(workload, each.place, place) * each.variance
             if np.isfinite(noise):
