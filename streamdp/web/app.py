@@ -17,7 +17,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -32,7 +32,7 @@ from streamdp.web.forms import STATIC, render, static
 from streamdp.web.guard import Access, Guard, Limiter
 from streamdp.web.metrics import metrics
 from streamdp.web.reader import KindOf, Reader, View
-from streamdp.web.requests import RefusedRequest, problem, tagged
+from streamdp.web.requests import MovedRequest, RefusedRequest, problem, tagged
 
 Answer = Callable[[Request, View], Response]
 
@@ -104,6 +104,8 @@ def _served(reader: Reader, answer: Answer, *, as_page: bool) -> Callable[[Reque
         try:
             with reader.look() as view:
                 return answer(request, view)
+        except MovedRequest as moved:
+            return RedirectResponse(moved.to, HTTPStatus.PERMANENT_REDIRECT)
         except RefusedRequest as refused:
             return _refused(refused.status, refused.why, as_page=as_page)
         except IntegrityError:

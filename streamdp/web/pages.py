@@ -42,6 +42,7 @@ from streamdp.reports.statement import common_delta, statement
 from streamdp.reports.verification import verification
 from streamdp.store.ledger.chain import PURPOSES
 from streamdp.store.ledger.privacy_guarantee import claim_of
+from streamdp.store.ledger.renames import names_of
 from streamdp.store.reading.browse import (
     find_by_id,
     ledger_of,
@@ -57,7 +58,7 @@ from streamdp.web.forms import render, sized, symbol
 from streamdp.web.log import LEVELS, newest_lines
 from streamdp.web.reader import View
 from streamdp.web.report import Grid, changes_grid
-from streamdp.web.requests import Parameters, bad, missing, tagged
+from streamdp.web.requests import MovedRequest, Parameters, bad, missing, tagged
 
 ROWS = 50
 """Rows of a table on one page."""
@@ -443,11 +444,16 @@ def _of(view: View) -> tuple[Json, Json]:
 
 
 def job_of(request: Request, view: View) -> str:
-    """The job that an address names."""
+    """The job that an address names; by a name that it had before it is at another address."""
     job: str = request.path_params["job"]
-    if job not in view.configuration.releases:
+    releases = view.configuration.releases
+    if job in releases:
+        return job
+    now = next((name for name in releases if job in names_of(view.database, name)), None)
+    if now is None:
         raise missing("job")
-    return job
+    path = request.url.path.replace(f"/jobs/{job}", f"/jobs/{now}", 1)
+    raise MovedRequest(f"{path}?{request.url.query}" if request.url.query else path)
 
 
 def _headline(view: View, job: str, whole: Picture) -> Json:

@@ -39,6 +39,14 @@ def missing(what: str) -> RefusedRequest:
     return RefusedRequest(HTTPStatus.NOT_FOUND, f"there is no such {what}")
 
 
+class MovedRequest(Exception):  # noqa: N818
+    """A request for something that has another address now."""
+
+    def __init__(self, to: str) -> None:
+        super().__init__("it has another address")
+        self.to = to
+
+
 class Parameters:
     """The query of a request.
 

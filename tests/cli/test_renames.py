@@ -17,6 +17,7 @@ from streamdp.config import load
 from streamdp.store.archive import latest_learned, learned_states
 from streamdp.store.migrations import open_to_read
 from streamdp.types import Batch
+from tests.web.addresses import page_of
 
 ORDERS = """
 store: {path: streamdp.db}
@@ -339,3 +340,19 @@ def test_an_expression_or_condition_that_changed_is_no_rename(grouped: Path) -> 
     told = said("plan").stderr
     assert "amounts asks another question than its 3 releases did" in told
     assert "streamdp job" not in told
+
+
+def test_addresses_of_an_old_name_lead_to_the_new_one(folder: Path) -> None:
+    """Of its page, with the question, and of its data; a name that no job had is nowhere."""
+    rewrite("amounts:", "amounts2:")
+    assert rename().exit_code == 0
+    with page_of(folder / "config.yaml") as client:
+        for old, new in (
+            ("/jobs/amounts?last=7", "/jobs/amounts2?last=7"),
+            ("/jobs/amounts/learned", "/jobs/amounts2/learned"),
+            ("/api/v1/jobs/amounts/releases", "/api/v1/jobs/amounts2/releases"),
+        ):
+            found = client.get(old, follow_redirects=False)
+            assert (found.status_code, found.headers["location"]) == (308, new)
+            assert client.get(new).status_code == 200
+        assert client.get("/jobs/amount").status_code == 404
