@@ -9,14 +9,19 @@ from typing import Protocol
 import numpy as np
 
 from streamdp.kinds.rules.rules import RuleGrid, label_dimension
+from streamdp.kinds.rules.section import conditions
 from streamdp.kinds.selection.scores import (
     Score,
+    Total,
     label_of,
     of_cells,
     score_range,
     step_of,
     term_of_record,
 )
+from streamdp.kinds.selection.section import Listed, SelectionSection
+from streamdp.sections.dialects import Dialect
+from streamdp.sections.expressions import expression
 from streamdp.types import Column, Row, SumQuery, Sums, TableCounts, TableQuery, Term
 
 
@@ -168,3 +173,18 @@ class BestScore:
     def best(self, statistic: TableCounts | Sums) -> Fraction:
         """The largest score of a batch, in its unit. Private."""
         return max(self.candidates.scores(statistic)) * step_of(self.score)
+
+
+def candidates(section: SelectionSection, score: Score, dialect: Dialect) -> Candidates:
+    """The candidates, scored from one table where they are a grid of thresholds."""
+    if isinstance(section.among, Listed):
+        named = section.among.conditions.items()
+        made = tuple(expression(sql, dialect) for _, sql in named)
+        return Conditions(tuple({"candidate": name} for name, _ in named), made, score)
+    grid = section.among.grid(dialect)
+    if grid is not None and not isinstance(score, Total):
+        return ThresholdRules(grid, score)
+    listed = list(conditions(section.among.sql, section.among.values(), dialect))
+    columns = tuple(Column(name, "number", "label") for name, _ in listed[0][0])
+    rows = tuple(dict(values) for values, _ in listed)
+    return Conditions(rows, tuple(sql for _, sql in listed), score, columns)

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 from streamdp.kinds.rules.rules import RuleErrors
 from streamdp.kinds.rules.section import MOST_CONDITIONS, Rules, conditions
 from streamdp.kinds.section import CheckContext, Problem
-from streamdp.kinds.selection.candidates import BestScore, Candidates, Conditions, ThresholdRules
+from streamdp.kinds.selection.candidates import BestScore, candidates
 from streamdp.kinds.selection.sample_size import Generalization
-from streamdp.kinds.selection.scores import Score, Total, step_of
+from streamdp.kinds.selection.scores import step_of
 from streamdp.kinds.selection.section import ErrorsScore, Listed, SelectionSection, SumScore
 from streamdp.kinds.spec import BuildContext, KindSpec
 from streamdp.privacy.price import Price
 from streamdp.sections.dialects import Dialect
 from streamdp.sections.expressions import expression
-from streamdp.types import Column
 
 if TYPE_CHECKING:
     from streamdp.kinds.selection.kind import Selection
@@ -41,21 +40,6 @@ def build(section: SelectionSection, context: BuildContext) -> Selection:
         where=None if section.where is None else expression(section.where, context.dialect),
         expected_rows=section.expected_rows,
     )
-
-
-def candidates(section: SelectionSection, score: Score, dialect: Dialect) -> Candidates:
-    """The candidates, scored from one table where they are a grid of thresholds."""
-    if isinstance(section.among, Listed):
-        named = section.among.conditions.items()
-        made = tuple(expression(sql, dialect) for _, sql in named)
-        return Conditions(tuple({"candidate": name} for name, _ in named), made, score)
-    grid = section.among.grid(dialect)
-    if grid is not None and not isinstance(score, Total):
-        return ThresholdRules(grid, score)
-    listed = list(conditions(section.among.sql, section.among.values(), dialect))
-    columns = tuple(Column(name, "number", "label") for name, _ in listed[0][0])
-    rows = tuple(dict(values) for values, _ in listed)
-    return Conditions(rows, tuple(sql for _, sql in listed), score, columns)
 
 
 def scored(section: SelectionSection, dialect: Dialect) -> BestScore:

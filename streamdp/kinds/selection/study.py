@@ -7,11 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from streamdp.kinds.rules import synthetic
-from streamdp.kinds.selection.candidates import ThresholdRules
+from streamdp.kinds.selection.candidates import ThresholdRules, candidates
 from streamdp.kinds.selection.kind import Selection
 from streamdp.kinds.selection.scores import label_of
 from streamdp.kinds.selection.section import SelectionSection
-from streamdp.kinds.selection.spec import candidates
 from streamdp.kinds.study import Stream, Study
 from streamdp.types import FloatArray, Outcome, Sums, TableCounts
 
