@@ -46,7 +46,7 @@ def outside(tree: QuantileTree, rows: int) -> tuple[BoolArray, BoolArray]:
     m = len(tree.quantiles)
     targets = [float(quantile) for quantile in tree.quantiles]
     below, above = np.zeros(m, dtype=bool), np.zeros(m, dtype=bool)
-    for node, paid in _nodes(tree, rows):
+    for node, paid in draw_strengths(tree, rows):
         joint = tree.node == "joint"
         for place, target in enumerate(node.targets):
             before, after = (place + 1, len(node.targets) - place) if joint else (1, 1)
@@ -65,7 +65,8 @@ def off_atoms(tree: QuantileTree, prior: JointPrior, rows: int, values: FloatArr
 
     A released value seems to be such a one if it is 0, or an end of the grid, or was released
     twice: of a fine grid, chance alone hardly draws it. How many records lie there is not known.
-    Draws that are pulled off it push those beyond them on, so any may be as far off.
+    A draw may be pulled off it as far as its noise reaches. Draws that may be push those on that
+    are drawn between them and others.
 
     Args:
         tree: What drew the values.
@@ -84,11 +85,14 @@ def off_atoms(tree: QuantileTree, prior: JointPrior, rows: int, values: FloatArr
         if count < 2 and float(atom) not in piles:
             continue
         gains = np.array([_gain(prior, grid, float(atom)) for prior in prior.robust])
-        reach = _reach(tree, rows, gains)
-        low = np.maximum(_left(values, targets, reach), atom)
-        high = np.minimum(-_left(-values[::-1], 1.0 - targets[::-1], reach[::-1])[::-1], atom)
-        found[0] = np.where(values >= atom, np.minimum(found[0], low), found[0])
-        found[1] = np.where(values <= atom, np.maximum(found[1], high), found[1])
+        reach = _reach(tree, rows, gains, np.ones(len(values), dtype=bool))
+        low, high = _left(values, targets, reach), _right(values, targets, reach)
+        above = _reach(tree, rows, gains, (values >= atom) & (low <= atom))
+        below = _reach(tree, rows, gains, (values <= atom) & (high >= atom))
+        low = np.maximum(_left(values, targets, above), atom)
+        high = np.minimum(_right(values, targets, below), atom)
+        found[0] = np.where((values >= atom) & (above > 0.0), np.minimum(found[0], low), found[0])
+        found[1] = np.where((values <= atom) & (below > 0.0), np.maximum(found[1], high), found[1])
     return found
 
 
@@ -110,20 +114,27 @@ def _left(values: FloatArray, targets: FloatArray, reach: FloatArray) -> FloatAr
     return np.where(sure < 0, -np.inf, np.maximum(straight, values[sure.clip(0)]))
 
 
-def _reach(tree: QuantileTree, rows: int, gains: FloatArray) -> FloatArray:
-    """Ranks that each draw may be off, for what ln of mass it gains; shape (m,)."""
+def _right(values: FloatArray, targets: FloatArray, reach: FloatArray) -> FloatArray:
+    """Return upper bounds of the quantiles if every rank is too low by `reach`."""
+    return -_left(-values[::-1], 1.0 - targets[::-1], reach[::-1])[::-1]
+
+
+def _reach(tree: QuantileTree, rows: int, gains: FloatArray, pulled: BoolArray) -> FloatArray:
+    """Ranks that each draw may be off, if some are pulled for what ln of mass they gain; (m,)."""
     m = len(tree.quantiles)
     reach = {-1: 0.0, m: 0.0}
-    for node, paid in _nodes(tree, rows):
-        own = gains[list(node.targets)]
-        gained = np.full(len(own), own.sum()) if tree.node == "joint" else own
+    for node, paid in draw_strengths(tree, rows):
+        targets = list(node.targets)
+        own = np.where(pulled[targets], gains[targets] + LOST, 0.0)
+        if tree.node == "joint" and own.any():
+            own = np.full(len(own), gains[targets][pulled[targets]].sum() + LOST)
         inherited = max(reach[node.left], reach[node.right])
-        for target, each in zip(node.targets, gained.tolist(), strict=True):
-            reach[target] = inherited + (each + LOST) / paid
+        for target, each in zip(targets, own.tolist(), strict=True):
+            reach[target] = inherited + each / paid
     return np.array([reach[target] for target in range(m)])
 
 
-def _nodes(tree: QuantileTree, rows: int) -> Iterator[tuple[Node, float]]:
+def draw_strengths(tree: QuantileTree, rows: int) -> Iterator[tuple[Node, float]]:
     """Nodes, parents first, with what a draw pays for being off by the whole batch."""
     levels, times = tree.levels(), 2.0 if tree.node == "joint" else 1.0
     for node in tree.nodes():

@@ -36,7 +36,7 @@ from streamdp.kinds.quantiles.error_bars.plausible import plausible
 from streamdp.kinds.quantiles.error_bars.width_of_rank import widths
 from streamdp.mechanisms.quantile_tree.planning.accuracy import Believed
 from streamdp.mechanisms.quantile_tree.planning.rank_law import SAMPLES, rank_samples, uniforms
-from streamdp.mechanisms.quantile_tree.pulls import off_atoms, outside
+from streamdp.mechanisms.quantile_tree.pulls import draw_strengths, off_atoms, outside
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.band import band
 from streamdp.priors.joint import JointPrior
@@ -92,6 +92,13 @@ MOST_PULLED = 1.0
 """Draws that a learned prior is worth at most where it pulls a value: the draws that it was learned
 from were pulled themselves."""
 
+OUTSIDE = 0.25
+"""Share of draws that may lie outside of a batch, were the prior as even there as inside, from
+which on they hardly show it."""
+
+ROUGHER = 1.5
+"""Times as far from the released value that a quantile may lie as in batches of four parameters."""
+
 _EDGES, _EDGES_ALONE = np.array([0.025, 0.975]), np.array([0.0175, 0.9825])
 """Shares between which plausible values are taken: those of `LEVEL`; of a single quantile somewhat
 more once how a batch is spread there is estimated from past values."""
@@ -133,8 +140,9 @@ def intervals(
     else:
         shares, found = _EDGES, through(released, laid)
     edges = np.quantile(found, shares, axis=0)
-    if noisy:
-        few = plausible(tree, prior, rows, released, scale).edges(shares)
+    if noisy and len(values) == 1:
+        few = plausible(tree, prior, rows, released, scale).edges(_EDGES)
+        few = released + ROUGHER * (few - released)
         edges = np.stack([np.minimum(edges[0], few[0]), np.maximum(edges[1], few[1])])
     inner = _inwards(released, ranks, tree, prior, rows, believed)
     if len(past) >= ENOUGH and not noisy:
@@ -177,6 +185,14 @@ def is_noisy(tree: QuantileTree, rows: int) -> bool:
 
 
 @functools.lru_cache(maxsize=64)
+def hides(tree: QuantileTree, rows: int) -> bool:
+    """Whether draws of a single quantile hardly show a batch, as so many may lie outside of it."""
+    quantile = float(tree.quantiles[0])
+    (_, paid), *_ = draw_strengths(tree, rows)
+    return math.exp(-paid * min(quantile, 1.0 - quantile)) > OUTSIDE
+
+
+@functools.lru_cache(maxsize=64)
 def faint(tree: QuantileTree, rows: int) -> Mapping[int, tuple[int, int]]:
     """Targets that were hardly measured, with the indices of the values that bound their region."""
     levels, edges = tree.levels(), [0.0, *map(float, tree.quantiles), 1.0]
@@ -213,7 +229,7 @@ def _alone(
     )
     wide = widths(target, rows, cell, guesses, off, values.tolist()).at(chance)
     value, pulled, middle = float(values[-1]), np.zeros(SAMPLES), 0.0
-    if is_noisy(tree, rows):
+    if hides(tree, rows):
         least, most = np.log(UNSEEN)
         wide = np.maximum(wide, guesses * np.exp(least + (most - least) * chance))
     if is_noisy(tree, rows) and len(values) > 1:
