@@ -180,8 +180,8 @@ def _seen(
     width, top = float(grid.resolution), len(cells) - 1
     around = [np.floor(ranks) + step for step in (-1, 1)]
     low, high = (cells[each.clip(0, top).astype(int)] * width for each in around)
-    first = cells[(np.ceil(ranks) - 1).clip(0, top).astype(int)] * width
-    last = cells[np.floor(ranks).clip(0, top).astype(int)] * width
+    ends = (cells[each.clip(0, top).astype(int)] for each in (np.ceil(ranks) - 1, np.floor(ranks)))
+    first, last = (np.array([grid.value(int(cell)) for cell in each]) for each in ends)
     value = np.array([row["value"] for row in rows])
     return Seen(value, first, last, np.maximum(high - low, width), rows)
 
