@@ -10,7 +10,7 @@ import pytest
 
 from streamdp.kinds.quantiles.error_bars import width_of_rank
 from streamdp.kinds.quantiles.error_bars.holes import across
-from streamdp.kinds.quantiles.error_bars.intervals import faint, intervals, is_noisy, step_of
+from streamdp.kinds.quantiles.error_bars.intervals import faint, hides, intervals, is_noisy, step_of
 from streamdp.kinds.quantiles.error_bars.plausible import plausible
 from streamdp.kinds.quantiles.rows import smoothed_columns
 from streamdp.kinds.quantiles.section import QuantilesSection
@@ -119,6 +119,21 @@ def test_more_epsilon_or_rows_make_intervals_narrower() -> None:
         widths.append(sum(each.upper - each.lower for each in found))
     assert widths == sorted(widths, reverse=True)
     assert widths[2] > 20 * widths[3]
+
+
+def test_a_noisy_value_alone_is_as_wide_as_its_noise_unless_most_draws_leave_the_batch() -> None:
+    """A quarter of the draws and more may: then nothing is known of the scale but the guess."""
+    quantile, widths = (Fraction(99, 100),), []
+    for epsilon in ("1/5", "4/5"):
+        tree = QuantileTree(quantile, Fraction(epsilon), GRID)
+        assert is_noisy(tree, 1000)
+        past = tuple(np.linspace(2.2, 2.4, 20).round(3).tolist())
+        (found,) = intervals(tree, prior_of(tree), 1000, (2.3,), Believed(0.0, 1.0), past)
+        widths.append((hides(tree, 1000), found.upper - found.lower))
+    (hidden, wide), (shown, narrow) = widths
+    assert hidden
+    assert not shown
+    assert wide > 20.0 * narrow
 
 
 def test_what_was_hardly_measured_reaches_from_neighbour_to_neighbour() -> None:

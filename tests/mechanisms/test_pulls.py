@@ -102,3 +102,16 @@ def test_values_that_were_released_once_are_no_atoms() -> None:
     assert some[0, 5] == some[1, 2] == values[4]
     many = off_atoms(tree, prior_of(tree), 1000 * ROWS, values)
     assert many[0, 5] > values[5] - 0.05
+
+
+def test_values_that_no_pile_can_reach_are_not_pushed_on_by_it() -> None:
+    """Two of nine lie at zero: the next may have been pulled off it, the median has not."""
+    tree = QuantileTree(DECILES, Fraction(1, 2), GRID)
+    values = np.array([0.0, 0.0, 0.01, *range(30, 90, 10)])
+    lower, upper = off_atoms(tree, prior_of(tree), 20_000, values)
+    assert lower[:2].tolist() == [0.0, 0.0]
+    assert lower[2] < values[2]
+    assert np.isinf(lower[4:]).all()
+    assert np.isinf(upper[2:]).all()
+    noisy = off_atoms(tree, prior_of(tree), 200, values)[0]
+    assert (noisy[4:] < values[4:]).all()

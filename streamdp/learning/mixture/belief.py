@@ -14,7 +14,7 @@ References:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -23,6 +23,7 @@ from streamdp.learning.mixture.bridge import FLOOR, VARIANCES, bridge
 from streamdp.learning.mixture.curves import Curves
 from streamdp.learning.mixture.distribution import TENTH, Distribution, weighted_quantiles
 from streamdp.learning.mixture.evidence import Evidence
+from streamdp.learning.mixture.finer import EXPLAINED, with_finer_moves
 from streamdp.learning.mixture.posterior import Posterior
 from streamdp.learning.mixture.records import Number, RecordsPrior
 from streamdp.types import BoolArray, FloatArray, Grid
@@ -49,9 +50,6 @@ MOST_GAIN = 10.0
 
 BROAD = "broad"
 """Name of the curves that rest on nothing but a guess."""
-
-EXPLAINED = 0.7
-"""Weight of learned curves from which on those about the guess say nothing of a batch."""
 
 _TAIL = 0.05 * 2.0 ** -np.arange(1.0, 14.0)
 TAIL_LEVELS = np.unique(np.concatenate((LEVELS[1:-1], _TAIL, 1.0 - _TAIL)))
@@ -130,8 +128,26 @@ class Belief:
 
     def after(self, evidence: Evidence) -> Update:
         """Return the prior updated by the evidence of a release."""
+        finer, parents = with_finer_moves(self, evidence)
+        found, told, weights = finer._conditioned(evidence, self.marginal)
+        told = np.bincount(parents, told, len(self.weights)).astype(float)
+        kept = told > LEAST_WEIGHT
+        if not kept[self.learned_count :].any():
+            found = self._beyond(found, evidence.cells, told[kept] / told[kept].sum(), kept)
+        of_curves = np.bincount(parents, weights.sum(axis=1), len(self.weights)).astype(float)
+        return Update(self, finer, evidence, found, of_curves, weights.sum(axis=0))
+
+    def _conditioned(
+        self, evidence: Evidence, marginal: Distribution
+    ) -> tuple[PosteriorMean, FloatArray, FloatArray]:
+        """Return the posterior mean, the weights of curves in it, and all posterior weights.
+
+        Args:
+            evidence: The release.
+            marginal: Predictive cdf.
+        """
         predicted = self.cdf(evidence.cells)
-        off, marginal = evidence.y - predicted, self.marginal
+        off = evidence.y - predicted
         noise = evidence.noise + FLOOR * np.eye(len(evidence.cells))
         g_variances = VARIANCES + evidence.extra_sampling_variance
         for _ in range(ROUNDS):
@@ -151,10 +167,7 @@ class Belief:
             shares = (1.0 - BASE_WEIGHT) * (of @ self.cdf(at, kept))
             mean = _through(shares + BASE_WEIGHT * marginal.cdf(at), curve, known)
             marginal = Distribution.about(at, mean)
-        found = PosteriorMean(at, mean)
-        if not kept[self.learned_count :].any():
-            found = self._beyond(found, evidence.cells, of, kept)
-        return Update(self, evidence, found, weights.sum(axis=1), weights.sum(axis=0))
+        return PosteriorMean(at, mean), of_curve, weights
 
     def _beyond(
         self, known: PosteriorMean, cells: FloatArray, weights: FloatArray, kept: BoolArray
@@ -266,6 +279,7 @@ class Update:
 
     Args:
         before: Belief before it.
+        finer: The same, with finer moves about the likeliest curve.
         evidence: The release.
         posterior_mean: Posterior mean of the batch's cdf.
         weights: Of the curves, shape (i,).
@@ -273,15 +287,26 @@ class Update:
     """
 
     before: Belief
+    finer: Belief
     evidence: Evidence
     posterior_mean: PosteriorMean
     weights: FloatArray
     size_weights: FloatArray
+    _intervals: dict[tuple[float, ...], tuple[FloatArray, FloatArray]] = field(
+        default_factory=dict, repr=False
+    )
 
     @cached_property
     def posterior(self) -> Posterior:
         """Posterior of the quantiles of the batch."""
-        return Posterior.of(self.before, self.evidence, self.posterior_mean)
+        return Posterior.of(self.finer, self.evidence, self.posterior_mean)
+
+    def interval(self, targets: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+        """Return the interval of each quantile; cached, as rows and state need it."""
+        asked = (level, *targets.tolist())
+        if asked not in self._intervals:
+            self._intervals[asked] = self.posterior.interval(targets, level)
+        return self._intervals[asked]
 
     @property
     def number(self) -> Number | None:

@@ -203,7 +203,7 @@ class BayesianMixture(Learner):
             self.tree.grid,
             after.posterior_mean.distribution().quantile_cells(self.targets),
         )
-        low, high = after.posterior.interval(self.targets, LEVEL)
+        low, high = after.interval(self.targets, LEVEL)
         ends = np.minimum(np.floor(low), found), found, np.maximum(np.ceil(high), found)
         lower, value, upper = (each.clip(grid.lower, grid.upper).astype(np.int64) for each in ends)
         number = after.number
@@ -232,9 +232,7 @@ class BayesianMixture(Learner):
             memory = replace(memory, against=self._against(basis, seen.values))
         point = after.posterior_mean.distribution().quantile(self.targets)
         return memory.to_json() | {
-            "last": [
-                each.tolist() for each in (point, *after.posterior.interval(self.targets, LEVEL))
-            ]
+            "last": [each.tolist() for each in (point, *after.interval(self.targets, LEVEL))]
         }
 
     def smoothed(self, state: Json) -> tuple[Smoothed, ...]:

@@ -191,7 +191,9 @@ def test_news_is_the_likelihood_that_leads_from_the_belief_before_to_that_after(
     likelihood = np.exp(-0.5 * (values[:, 0] - 3.0) ** 2 / 0.5)
     prior, after = prior / prior.sum(), prior * likelihood / (prior @ likelihood)
     known = PosteriorMean(np.zeros(1), np.zeros(1))
-    release = Update(before(weights=prior), NOTHING, known, after, np.ones(1))
+    release = Update(
+        before(weights=prior), before(weights=prior), NOTHING, known, after, np.ones(1)
+    )
     shown, variances = release.likelihood_moments(values, after @ values)
     assert shown == pytest.approx([3.0], rel=1e-3)
     assert variances == pytest.approx([0.5], rel=1e-3)
@@ -201,7 +203,9 @@ def test_a_release_that_changes_no_belief_brings_no_news() -> None:
     """Its variance is that of nothing."""
     weights, values = np.array([0.2, 0.5, 0.3]), np.array([[1.0], [2.0], [4.0]])
     known = PosteriorMean(np.zeros(1), np.zeros(1))
-    after = Update(before(weights=weights), NOTHING, known, weights, np.ones(1))
+    after = Update(
+        before(weights=weights), before(weights=weights), NOTHING, known, weights, np.ones(1)
+    )
     assert after.likelihood_moments(values, weights @ values)[1][0] > 1e9
 
 

@@ -7,9 +7,10 @@ all points (o_j, G_j), and its quantiles are read off it. Between the points and
 follows a law of Tukey's family, from the uniform one to ones with heavy tails, and its records lie
 at random: how a batch is spread there, releases do not tell.
 
-Where the noise reaches the ends of a batch, a released value may lie outside it and was drawn by
-the prior as much as by the data. Plausible batches of a few parameters, weighted by the law of the
-draws under the actual prior, are then looked at too (`plausible`), and the wider interval is given.
+Where the noise reaches the ends of a batch, a value released alone may lie outside it and was drawn
+by the prior as much as by the data. Plausible batches of a few parameters, weighted by the law of
+the draws under the actual prior, are then looked at too (`plausible`), and the wider interval is
+given. If a quarter of the draws or more may lie outside, nothing but the guess tells the scale.
 A value that was drawn with little budget lies somewhere between its neighbours: its interval
 reaches from that of one to that of the other. An outer value beyond which too few records are to
 hold it may be drawn far outside a batch that ends sharply: its interval reaches inwards to the
