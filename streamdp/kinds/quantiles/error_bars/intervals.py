@@ -10,7 +10,8 @@ at random: how a batch is spread there, releases do not tell.
 Where the noise reaches the ends of a batch, a value released alone may lie outside it and was drawn
 by the prior as much as by the data. Plausible batches of a few parameters, weighted by the law of
 the draws under the actual prior, are then looked at too (`plausible`), and the wider interval is
-given. If a quarter of the draws or more may lie outside, nothing but the guess tells the scale.
+given. Of a first release, and if a quarter of the draws or more may lie outside, nothing but the
+guess tells the scale.
 A value that was drawn with little budget lies somewhere between its neighbours: its interval
 reaches from that of one to that of the other. An outer value beyond which too few records are to
 hold it may be drawn far outside a batch that ends sharply: its interval reaches inwards to the
@@ -230,7 +231,7 @@ def _alone(
     )
     wide = widths(target, rows, cell, guesses, off, values.tolist()).at(chance)
     value, pulled, middle = float(values[-1]), np.zeros(SAMPLES), 0.0
-    if hides(tree, rows):
+    if hides(tree, rows) or (is_noisy(tree, rows) and len(values) == 1):
         least, most = np.log(UNSEEN)
         wide = np.maximum(wide, guesses * np.exp(least + (most - least) * chance))
     if is_noisy(tree, rows) and len(values) > 1:
