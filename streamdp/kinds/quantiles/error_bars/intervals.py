@@ -10,8 +10,8 @@ at random: how a batch is spread there, releases do not tell.
 Where the noise reaches the ends of a batch, a value released alone may lie outside it and was drawn
 by the prior as much as by the data. Plausible batches of a few parameters, weighted by the law of
 the draws under the actual prior, are then looked at too (`plausible`), and the wider interval is
-given. Of a first release, and if a quarter of the draws or more may lie outside, nothing but the
-guess tells the scale.
+given. Of a first release, in a tail, and if a quarter of the draws or more may lie outside, nothing
+but the guess tells the scale.
 A value that was drawn with little budget lies somewhere between its neighbours: its interval
 reaches from that of one to that of the other. An outer value beyond which too few records are to
 hold it may be drawn far outside a batch that ends sharply: its interval reaches inwards to the
@@ -98,6 +98,9 @@ OUTSIDE = 0.25
 """Share of draws that may lie outside of a batch, were the prior as even there as inside, from
 which on they hardly show it."""
 
+TAIL = 0.1
+"""Share of the records beyond a quantile below which it lies in a tail."""
+
 ROUGHER = 1.5
 """Times as far from the released value that a quantile may lie as in batches of four parameters."""
 
@@ -143,7 +146,7 @@ def intervals(
         shares, found = _EDGES, through(released, laid)
     edges = np.quantile(found, shares, axis=0)
     if noisy and len(values) == 1:
-        few = plausible(tree, prior, rows, released, scale).edges(_EDGES)
+        few = plausible(tree, prior, rows, released, scale).edges(shares)
         few = released + ROUGHER * (few - released)
         edges = np.stack([np.minimum(edges[0], few[0]), np.maximum(edges[1], few[1])])
     inner = _inwards(released, ranks, tree, prior, rows, believed)
@@ -188,10 +191,14 @@ def is_noisy(tree: QuantileTree, rows: int) -> bool:
 
 @functools.lru_cache(maxsize=64)
 def hides(tree: QuantileTree, rows: int) -> bool:
-    """Whether draws of a single quantile hardly show a batch, as so many may lie outside of it."""
+    """Whether draws of a single quantile hardly show the scale of a batch where it lies.
+
+    So many may lie outside of the batch, or a tail that is heavier than any guess is as thin there.
+    """
     quantile = float(tree.quantiles[0])
     (_, paid), *_ = draw_strengths(tree, rows)
-    return math.exp(-paid * min(quantile, 1.0 - quantile)) > OUTSIDE
+    beyond = min(quantile, 1.0 - quantile)
+    return beyond < TAIL or math.exp(-paid * beyond) > OUTSIDE
 
 
 @functools.lru_cache(maxsize=64)
@@ -231,7 +238,7 @@ def _alone(
     )
     wide = widths(target, rows, cell, guesses, off, values.tolist()).at(chance)
     value, pulled, middle = float(values[-1]), np.zeros(SAMPLES), 0.0
-    if hides(tree, rows) or (is_noisy(tree, rows) and len(values) == 1):
+    if is_noisy(tree, rows) and (hides(tree, rows) or len(values) == 1):
         least, most = np.log(UNSEEN)
         wide = np.maximum(wide, guesses * np.exp(least + (most - least) * chance))
     if is_noisy(tree, rows) and len(values) > 1:
