@@ -58,6 +58,31 @@ def test_what_is_neither_true_nor_false_is_refused(tmp_path: Path, where: str, k
     assert "compare it, as in" in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    "where",
+    [
+        "day < '9999-99-99'",
+        "at <> '31.12.2024'",
+        "late = 'ja'",
+        "qty IN (1, 'x')",
+        "qty BETWEEN 1 AND 'z' OR late",
+        "wide < 99999999999999999999999999999999999",
+        "CASE WHEN 'x' > qty THEN late ELSE late END",
+    ],
+)
+def test_a_constant_of_another_type_is_refused(tmp_path: Path, where: str) -> None:
+    """Within TRY it is null beside each record, and none counts, without a word."""
+    path = tmp_path / "r.parquet"
+    columns = "DATE '2024-01-01' AS day, TIMESTAMP '2024-01-01' AS at, 1::INTEGER AS qty"
+    columns += ", true AS late, 7.0 AS x, 1::DECIMAL(38, 10) AS wide"
+    duckdb.execute(f"COPY (SELECT {columns}) TO '{path}'")
+    backend = DuckDBBackend(str(path), "parquet")
+    with pytest.raises(SourceError, match="a constant for source s is compared with"):
+        backend.check(CellQuery("x", GRID, where=expression(where)), BATCH)
+    read = "day < '9999-12-31' AND at <> '2024-12-31' AND late = 'yes' AND qty IN (1, '7', 10e10)"
+    assert counted(backend, CellQuery("x", GRID, where=expression(read))) == 1
+
+
 def test_a_condition_of_a_query_is_true_or_false_too(tmp_path: Path) -> None:
     path = tmp_path / "r.duckdb"
     with duckdb.connect(str(path)) as connection:

@@ -90,6 +90,7 @@ class DuckDBBackend(SqlBackend):
     _looked: object = field(default=None, init=False, repr=False)
     _names: dict[str, list[str]] = field(default_factory=dict, init=False, repr=False)
     _known: dict[str, dict[str, str]] = field(default_factory=dict, init=False, repr=False)
+    _comparable: set[tuple[str, str]] = field(default_factory=set, init=False, repr=False)
 
     opening_hint = "is it there, complete, readable, and of the configured format?"
     reading_hint = "look at the engine's memory and at whether files change while being read"
@@ -222,16 +223,61 @@ class DuckDBBackend(SqlBackend):
     def look_at_conditions(
         self, where: str | None, expressions: Iterable[str], table: str, source: str
     ) -> None:
-        """Refuse a condition that is not true or false, by its type.
+        """Refuse a condition that is not true or false, by its type, and constants of no type.
 
         Raises:
-            SourceError: One is text, a number or a time.
+            SourceError: One is text, a number or a time, or a constant has no value of the type
+                that it is compared with: no record would count.
         """
+        expressions = list(expressions)
+        self._require_comparable(where, expressions, table, source)
         wanted = conditions(where, expressions)
         if wanted:
             parts = ", ".join(f"({sql}) AS c{i}" for i, sql in enumerate(wanted))
             kinds = self.describe(f"SELECT {parts} FROM {table}").values()
             require_conditions(dict(zip(wanted, kinds, strict=True)), source)
+
+    def _require_comparable(
+        self, where: str | None, expressions: Iterable[str], table: str, source: str
+    ) -> None:
+        """Refuse a constant that DuckDB cannot cast to the type of what it is compared with.
+
+        Within TRY it would be null for every record, and none would count, without a word.
+        """
+        pairs = comparisons([*([] if where is None else [where]), *expressions])
+        if not pairs:
+            return
+        parts = ", ".join(f"({sql}) AS c{i}" for i, (sql, _) in enumerate(pairs))
+        described = self.describe(f"SELECT {parts} FROM {table}").values()
+        kinds = ["TIMESTAMP" if kind == NANOSECONDS else kind for kind in described]
+        asked = [(kind, constant) for kind, (_, constant) in zip(kinds, pairs, strict=True)]
+        if self._comparable.issuperset(asked) or self._are_comparable(asked):
+            self._comparable.update(asked)
+            return
+        for (sql, constant), kind in zip(pairs, kinds, strict=True):
+            if not self._are_comparable([(kind, constant)]):
+                raise SourceError(
+                    f"a constant for source {source} is compared with a {kind}, and is none",
+                    where=f"{sql} / {constant}",
+                    hint="write it as it is read, a time as '2024-12-31 23:59:59'",
+                    source=source,
+                )
+
+    def _are_comparable(self, asked: Sequence[tuple[str, str]]) -> bool:
+        """Whether no constant fails beside a null of the type, which is asked of no record."""
+        import duckdb
+
+        nulls = ", ".join(f"CAST(NULL AS {kind})" for kind, _ in asked)
+        names = ", ".join(f"x{i}" for i in range(len(asked)))
+        compared = (f"x{i} IS DISTINCT FROM ({each})" for i, (_, each) in enumerate(asked))
+        select = f"SELECT {', '.join(compared)} FROM (VALUES ({nulls})) AS one({names})"
+        try:
+            self._connect().execute(select).fetchall()
+        except (duckdb.ConversionException, duckdb.OutOfRangeException):
+            return False
+        except duckdb.Error:
+            return True  # what DuckDB cannot understand is told of the whole expression
+        return True
 
     def collated(self, columns: Mapping[str, str]) -> list[str]:
         """Columns that may have a collation: all texts, since DuckDB does not say which."""
@@ -431,6 +477,37 @@ def conditions(where: str | None, expressions: Iterable[str]) -> list[str]:
     for each in expressions:
         found += _within(each, whole=False)
     return list(dict.fromkeys(found))
+
+
+def comparisons(texts: Iterable[str]) -> list[tuple[str, str]]:
+    """SQL of what is compared with a constant, and of the constant, once each.
+
+    Args:
+        texts: Expressions in DuckDB's dialect.
+    """
+    return list(dict.fromkeys(pair for each in texts for pair in _compared(each)))
+
+
+@lru_cache(maxsize=4096)
+def _compared(text: str) -> tuple[tuple[str, str], ...]:
+    import sqlglot
+    from sqlglot import exp
+
+    found = []
+    for node in sqlglot.parse_one(text, read="duckdb").walk():
+        if type(node).__name__ not in (*_COMPARISONS, "In") or isinstance(node, exp.Is):
+            continue
+        rest = ("expression", "expressions", "low", "high")
+        parts = [node.this, *(part for name in rest for part in _listed(node.args.get(name)))]
+        texts = {True: list[str](), False: list[str]()}
+        for part in parts:
+            texts[part.find(exp.Column) is None].append(part.sql("duckdb", identify=True))
+        found += [(sql, constant) for sql in texts[False] for constant in texts[True]]
+    return tuple(found)
+
+
+def _listed(part: Any) -> list[Any]:
+    return part if isinstance(part, list) else [] if part is None else [part]
 
 
 def require_conditions(kinds: Mapping[str, str], source: str) -> None:
