@@ -229,7 +229,8 @@ def _mean_error(
     for repeat in range(repeats):
         generator = np.random.default_rng([repeat, count])
         values = np.sort(data.draw(generator))
-        shown = np.sort(values + generator.uniform(-jitter, jitter, len(values)))
+        shown = values + generator.uniform(-jitter, jitter, len(values))
+        shown = np.sort(np.clip(shown, *data.bounds))
         released = list(release(shown, quantiles, epsilon, data.bounds, generator))
         if released != sorted(released):
             raise AssertionError("released quantiles cross")
