@@ -14,6 +14,7 @@ from fractions import Fraction
 
 from streamdp.mechanisms.quantile_tree.planning.choice_table import TABLE, CandidateErrors
 from streamdp.mechanisms.quantile_tree.sharpness import NodeKind, Relation
+from streamdp.mechanisms.quantile_tree.spread import spread_slack
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior, Shapes
 from streamdp.priors.shapes import with_shapes
@@ -86,6 +87,9 @@ _SPREAD = frozenset(name for name, each in CANDIDATES.items() if each.spread)
 MOST_SPREAD = 2**16
 """Records of a batch whose draw may take time and memory that grow with them."""
 
+MOST_ROUNDED = Fraction(1, 100)
+"""Share of epsilon that may pay for the rounding of such a draw."""
+
 
 def choose_tree(quantiles: int, epsilon: Fraction, expected_rows: int | None) -> TreeChoice:
     """The candidate for a number of targets; `binary` if no number of rows is expected.
@@ -98,10 +102,10 @@ def choose_tree(quantiles: int, epsilon: Fraction, expected_rows: int | None) ->
     if expected_rows is None:
         return CANDIDATES["binary"]
     information = math.log(float(epsilon) * max(1, expected_rows))
-    many = expected_rows > MOST_SPREAD
+    costly = expected_rows > MOST_SPREAD or spread_slack(quantiles) > MOST_ROUNDED * epsilon
 
     def distance(row: CandidateErrors) -> tuple[float, float]:
         size = abs(math.log(row.quantiles / quantiles))
         return size, abs(math.log(row.epsilon_rows) - information)
 
-    return CANDIDATES[min(TABLE, key=distance).choice(_SPREAD if many else frozenset())]
+    return CANDIDATES[min(TABLE, key=distance).choice(_SPREAD if costly else frozenset())]
