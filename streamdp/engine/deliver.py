@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from streamdp.engine.job import GivesUp
 from streamdp.errors import RefusedError, SinkError, StreamdpError
-from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Delivery, Failure, Log, Release, Sink
+
+if TYPE_CHECKING:
+    from streamdp.store.sqlite import SqliteStore
 
 
 def deliver(

@@ -43,11 +43,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
+from typing import TYPE_CHECKING
 
 from streamdp.engine.ingest import bind_files, bind_tables, require_unaltered
 from streamdp.engine.job import EngineContext, Job
 from streamdp.engine.release import new_release_id, redact_errors
-from streamdp.store.sqlite import SqliteStore
 from streamdp.text import iso
 from streamdp.types import (
     Backend,
@@ -64,6 +64,9 @@ from streamdp.types import (
     Source,
     Statistic,
 )
+
+if TYPE_CHECKING:
+    from streamdp.store.sqlite import SqliteStore
 
 PACE = Fraction(1, 20)
 """Share of a slot between the beginnings of two tests of a series."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from streamdp.engine.job import HasContent, HasSource, Job
 from streamdp.errors import AlteredBatchError, ConfigurationError, SourceError, StreamdpError
-from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Batch, Belongs, Log, Source, due_together
+
+if TYPE_CHECKING:
+    from streamdp.store.sqlite import SqliteStore
 
 Window = tuple[int | None, int | None]
 """First second of a batch and the second after its last; None and None for a file."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from streamdp.answers.closed import RollupTerms
-from streamdp.store.sqlite import SqliteStore
 from streamdp.types import (
     Backend,
     Batch,
@@ -19,6 +18,9 @@ from streamdp.types import (
     Skipped,
     Source,
 )
+
+if TYPE_CHECKING:
+    from streamdp.store.sqlite import SqliteStore
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,12 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from streamdp.engine.draw import FAILURES, Ready, finish, get_ready
 from streamdp.engine.ingest import bind_files, bind_tables, require_unaltered
 from streamdp.engine.job import EngineContext, Job
 from streamdp.errors import InternalError, StreamdpError, WaitingError, told_of_memory
-from streamdp.store.sqlite import SqliteStore
 from streamdp.types import (
     Batch,
     Charge,
@@ -31,6 +31,9 @@ from streamdp.types import (
     Release,
     ReleaseKind,
 )
+
+if TYPE_CHECKING:
+    from streamdp.store.sqlite import SqliteStore
 
 RELEASE_ID_BITS = 96
 
