@@ -58,7 +58,7 @@ MORE = """
   delays:
     kind: statistics
     source: flights
-    epsilon: 0.1
+    epsilon: 2
     measures:
       delay: {mean: arrival_delay, resolution: 1, bounds: [-60, 300], measured_in: minutes}
       spread: {variance: arrival_delay, resolution: 1, bounds: [-60, 300]}
@@ -77,7 +77,7 @@ MORE = """
     expected_rows: 900
     epsilon: 0.1
 """
-CAPS = "batch: 2\n    delta: {batch: 1e-9, lifetime: 1e-7}"
+CAPS = "batch: 4\n    delta: {batch: 1e-9, lifetime: 1e-7}"
 UNIT = "minutes"
 WEEK, DAY = 1_358_121_600, 86_400
 """Monday 14 January 2013; the last batch is of the Saturday after."""
@@ -90,7 +90,11 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     text = DEMO.read_text().replace("end: 2014-01-01", "end: 2013-01-20")
     text = re.sub(r"^ +measured_in:.*\n", "", text, flags=re.MULTILINE)
     text = text.replace("    resolution: 1 ", f"    measured_in: {UNIT}\n    resolution: 1 ")
-    text = text.replace("batch: 0.3 ", f"{CAPS} ").replace("\nsinks:", f"{MORE}\nsinks:")
+    text = (
+        text.replace("batch: 0.3 ", f"{CAPS} ")
+        .replace("lifetime: 60 ", "lifetime: 100 ")
+        .replace("\nsinks:", f"{MORE}\nsinks:")
+    )
     (folder / "config.yaml").write_text(text)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
@@ -366,26 +370,46 @@ def test_a_headline_is_usual_only_within_earlier_periods(configuration: Configur
             assert (word in said) if word else not re.search("above|below|usual", said)
 
 
-def test_means_of_periods_are_those_of_their_days(configuration: Configuration) -> None:
+def test_variances_of_periods_are_means_of_those_of_their_days(
+    configuration: Configuration,
+) -> None:
     """With the means of the ends; a change reaches from the least to the most that it can be."""
     now, before = (told(configuration, "delays", at=WEEK - days * DAY) for days in (0, 7))
     mean, low, high = (
         [
-            fmean(float(release.rows[0][name]) for release in each.releases)  # type: ignore[arg-type]
+            fmean(float(release.rows[1][name]) for release in each.releases)  # type: ignore[arg-type]
             for each in (now, before)
         ]
         for name in ("value", "lower", "upper")
     )
     assert now.compared is not None
-    found = row(now.compared, measure="delay")
+    found = row(now.compared, measure="spread")
     assert found.value == pytest.approx((mean[0], low[0], high[0]))
     assert found.moved is not None
     assert found.moved.by == pytest.approx((mean[0] - mean[1], low[0] - high[1], high[0] - low[1]))
-    assert (found.adds_up, found.averaged, found.unit) == (False, True, "minutes")
-    name = "delay · mean, mean of 6 days"
-    assert name in now.words.headline
-    assert f"{found.moved.said(name, 'minutes')}." in now.words.changed
+    assert (found.adds_up, found.averaged, found.is_mean) == (False, True, False)
+    name = "spread · variance, mean of 6 days"
+    assert f"{found.moved.said(name, '')}." in now.words.changed
     assert "averaged over the days" in now.words.about_changes
+
+
+def test_means_of_periods_are_those_of_ask(configuration: Configuration) -> None:
+    """Of all records of the days together; noises of two periods are independent."""
+    found = told(configuration, "delays")
+    assert found.compared is not None
+    mean = row(found.compared, measure="delay")
+    now, then = (
+        asked("delays", "--mean", "delay", "--over", each, "--partial")[0]
+        for each in ("2013-W03", "2013-W02")
+    )
+    assert mean.value == (now["value"], now["lower"], now["upper"])
+    assert mean.moved is not None
+    assert mean.moved.by[0] == pytest.approx(now["value"] - then["value"])
+    assert (mean.adds_up, mean.averaged, mean.is_mean) == (False, False, True)
+    assert mean.unit == "minutes"
+    assert "delay · mean" in found.words.headline
+    assert f"{mean.moved.said('delay · mean', 'minutes')}." in found.words.changed
+    assert "counts, sums and means" in found.words.about_changes
 
 
 def test_releases_are_read_where_their_values_are_averaged(
@@ -405,7 +429,7 @@ def test_releases_are_read_where_their_values_are_averaged(
         assert read == []
         page = client.get("/jobs/delays").text
     assert read == [7, 6]
-    for name in ("delay · mean, mean of 7 days", "spread · variance, mean of 7 days"):
+    for name in ("delay · mean", "spread · variance, mean of 7 days"):
         assert f'<th scope="row">{name}' in page
 
 
