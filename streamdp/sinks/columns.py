@@ -79,6 +79,11 @@ _DUCKDB = {
 }
 
 
+def quoted(name: str) -> str:
+    """A name of a table or column as SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 @dataclass(frozen=True, slots=True)
 class TypedColumn:
     """One column of all lines of a release.
@@ -96,7 +101,7 @@ class TypedColumn:
     @property
     def quoted(self) -> str:
         """The name as SQL."""
-        return '"' + self.name.replace('"', '""') + '"'
+        return quoted(self.name)
 
     @property
     def duckdb_type(self) -> str:

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 
 from streamdp.database import Database, NoTable
 from streamdp.errors import SinkError, StoreError
-from streamdp.sinks.columns import CURRENT, flat, supersede
+from streamdp.sinks.columns import CURRENT, flat, quoted, supersede
 from streamdp.sinks.section import Alone, SinkContext, SinkSection
 from streamdp.text import iso
 from streamdp.types import Json, Release
@@ -88,7 +88,7 @@ class TableSink:
 
     def _upsert(self, release: Release) -> None:
         self._database.execute("BEGIN IMMEDIATE")
-        asked = self._database.execute(f"PRAGMA table_info({_name(self._table)})")
+        asked = self._database.execute(f"PRAGMA table_info({quoted(self._table)})")
         there = {column[1] for column in asked.fetchall()}
         flag = self._flag(release, there)
         lines = [{"row": index, **line, **flag} for index, line in enumerate(flat(release))]
@@ -102,14 +102,14 @@ class TableSink:
 
     def _write(self, lines: list[dict[str, Json]], named: list[str]) -> None:
         """Write the lines to a table that has all their columns."""
-        columns = [_name(name) for name in named]
+        columns = [quoted(name) for name in named]
         changed = ", ".join(f"{name} = excluded.{name}" for name in columns)
-        values = [[line.get(name) for name in named] for line in lines]
+        values = [[_stored(line.get(name)) for name in named] for line in lines]
         self._database.conn.executemany(
-            f"INSERT INTO {_name(self._table)} ({', '.join(columns)})"  # noqa: S608
+            f"INSERT INTO {quoted(self._table)} ({', '.join(columns)})"  # noqa: S608
             f" VALUES ({', '.join('?' * len(columns))})"
             f" ON CONFLICT (release_id, row) DO UPDATE SET {changed}",
-            [[json.dumps(v) if isinstance(v, dict | list) else v for v in line] for line in values],
+            values,
         )
 
     def _extend(
@@ -134,12 +134,12 @@ class TableSink:
             found: tuple[Json, ...] | None = self._database.execute(sql, values).fetchone()
             return found
 
-        name = _name(self._table)
+        name = quoted(self._table)
         if ask(f"SELECT 1 FROM {name} WHERE release_id = ? LIMIT 1", [release.id]):  # noqa: S608
             return {}
         return {CURRENT: supersede(ask, name, "?", release, iso(release.released_at))}
 
 
-def _name(name: str) -> str:
-    """A name of SQL, between quotes."""
-    return '"' + name.replace('"', '""') + '"'
+def _stored(value: Json) -> Json:
+    """A value as sqlite-utils stores it: lists and objects as JSON."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from streamdp.disk import followed, open_file
 from streamdp.errors import SinkError
-from streamdp.sinks.columns import TypedColumn, columns, duckdb_lines, flagged, supersede
+from streamdp.sinks.columns import TypedColumn, columns, duckdb_lines, flagged, quoted, supersede
 from streamdp.sinks.section import SinkContext, SinkSection, Written
 from streamdp.types import Json, Release
 
@@ -58,7 +58,7 @@ class DuckDBTableSink:
     def __init__(self, name: str, path: Path, table: str) -> None:
         self.name = name
         self._path = path
-        self._table = '"' + table.replace('"', '""') + '"'
+        self._table = quoted(table)
 
     def deliver(self, release: Release) -> None:
         """Append the lines of one release, once.
