@@ -61,13 +61,27 @@ def joint_slack(draws: int) -> Fraction:
 
     A logarithm of the forward pass is at most 700·k in size (45 for the kernel, 640 for the prior,
     and the running sums), and 1000 more within a block (`passes`), whatever the records, epsilon
-    and the prior. It is rounded to 2^-53 of itself `ROUNDINGS` times a step, the change of base in
-    `choose` included; a running sum of p positive terms errs by p·2^-53. So step j has weights of
-    error j·u, its choice costs four times that, and the sum over steps and the choice of a
-    component is 2·u·k·(k + 3).
+    and the prior. It is rounded `ROUNDINGS` times a step, the change of base in `choose` included.
     """
-    step = Fraction(ROUNDINGS * (700 * draws + 1000) + MOST_TERMS, 2**53) + RELATIVE_ERROR
-    return 2 * step * draws * (draws + 3) + 4 * (draws + 1) * RELATIVE_ERROR
+    return forward_slack(draws, ROUNDINGS, MOST_TERMS, choices=draws + 1)
+
+
+def forward_slack(draws: int, roundings: int, terms: int, choices: int) -> Fraction:
+    """Part of epsilon that pays for the rounding of a forward pass and the draws behind it.
+
+    Each rounding of a logarithm, at most 700·k + 1000 in size, is 2^-53 of it, and a running sum of
+    p positive terms errs by p·2^-53. So step j has weights of error j·u, its choice costs four
+    times that, and the sum over steps and the choice of a component is 2·u·k·(k + 3).
+
+    Args:
+        draws: k, how many quantiles are drawn.
+        roundings: Of a logarithm in one step.
+        terms: p, of the longest running sum.
+        choices: How many are made by the prior alone, or by weights that are known to
+            `RELATIVE_ERROR`.
+    """
+    step = Fraction(roundings * (700 * draws + 1000) + terms, 2**53) + RELATIVE_ERROR
+    return 2 * step * draws * (draws + 3) + 4 * choices * RELATIVE_ERROR
 
 
 def draw_jointly(

@@ -25,11 +25,11 @@ from fractions import Fraction
 import numpy as np
 
 from streamdp.mechanisms.quantile_tree.grains import GRAINS, Grains
-from streamdp.mechanisms.quantile_tree.joint import Targets, log_utilities
+from streamdp.mechanisms.quantile_tree.joint import ROUNDINGS, Targets, forward_slack, log_utilities
 from streamdp.mechanisms.quantile_tree.measure import BaseMeasure
 from streamdp.mechanisms.quantile_tree.passes import SHARPEST, Gap, LongPass, log_kernel
 from streamdp.mechanisms.quantile_tree.points import shape_points
-from streamdp.mechanisms.quantile_tree.sharpness import RELATIVE_ERROR, gaps
+from streamdp.mechanisms.quantile_tree.sharpness import CHOICES_PER_DRAW, gaps
 from streamdp.priors.joint import JointPrior
 from streamdp.priors.shapes import Mixture
 from streamdp.privacy.draws import choose
@@ -42,9 +42,6 @@ _SINGLE = 16
 """Records of a cell that stand alone on a level. From there on the number of levels that records
 stand on doubles as their number grows fourfold, so that many equal records have few parts."""
 
-_ROUNDINGS = 16
-"""Roundings of a logarithm in one step of the forward pass, beside those of its runs."""
-
 _MOST_TERMS = 2**30
 """Terms of the longest running sum: two for each of half a billion records, whose pass would need
 some 300 GB."""
@@ -54,11 +51,11 @@ def spread_slack(draws: int) -> Fraction:
     """Part of epsilon that pays for the rounding of a draw of so many quantiles; see `joint_slack`.
 
     A logarithm is at most 700 in size for each target: 45 of the kernel, 647 of a part of a
-    cell, and ln k. A run of k targets in one part adds up k terms more than a step has.
+    cell, and ln k. A run of k targets in one part adds up k terms more than a step has. Where its
+    part is cut depends on the batch, so the choices that find a cell within it are paid for too.
     """
-    roundings = _ROUNDINGS + 4 * draws
-    step = Fraction(roundings * (700 * draws + 1000) + _MOST_TERMS, 2**53) + RELATIVE_ERROR
-    return 2 * step * draws * (draws + 3) + 8 * (draws + 1) * RELATIVE_ERROR
+    choices = draws * CHOICES_PER_DRAW + 1
+    return forward_slack(draws, ROUNDINGS + 4 * draws, _MOST_TERMS, choices)
 
 
 def draw_spread(
