@@ -19,7 +19,7 @@ from functools import cached_property
 
 import numpy as np
 
-from streamdp.learning.mixture.bridge import FLOOR, VARIANCES, bridge
+from streamdp.learning.mixture.bridge import FLOOR
 from streamdp.learning.mixture.curves import Curves
 from streamdp.learning.mixture.distribution import TENTH, Distribution, weighted_quantiles
 from streamdp.learning.mixture.evidence import Evidence
@@ -128,8 +128,8 @@ class Belief:
 
     def after(self, evidence: Evidence) -> Update:
         """Return the prior updated by the evidence of a release."""
-        finer, parents = with_finer_moves(self, evidence)
-        found, told, weights = finer._conditioned(evidence, self.marginal)
+        finer, parents, predicted = with_finer_moves(self, evidence)
+        found, told, weights = finer._conditioned(evidence, self.marginal, predicted)
         told = np.bincount(parents, told, len(self.weights)).astype(float)
         kept = told > LEAST_WEIGHT
         if not kept[self.learned_count :].any():
@@ -138,22 +138,20 @@ class Belief:
         return Update(self, finer, evidence, found, of_curves, weights.sum(axis=0))
 
     def _conditioned(
-        self, evidence: Evidence, marginal: Distribution
+        self, evidence: Evidence, marginal: Distribution, predicted: FloatArray
     ) -> tuple[PosteriorMean, FloatArray, FloatArray]:
         """Return the posterior mean, the weights of curves in it, and all posterior weights.
 
         Args:
             evidence: The release.
             marginal: Predictive cdf.
+            predicted: The cdf of each curve at the cells of the evidence, shape (i, c).
         """
-        predicted = self.cdf(evidence.cells)
         off = evidence.y - predicted
-        noise = evidence.noise + FLOOR * np.eye(len(evidence.cells))
-        g_variances = VARIANCES + evidence.extra_sampling_variance
         for _ in range(ROUNDS):
             there = marginal.cdf(evidence.cells)
-            among = g_variances * bridge(there, there)
-            inverse = np.asarray(np.linalg.inv(among + noise))
+            among = evidence.deviations(there)
+            inverse = evidence.inverses(among)
             weights = self.weighed(off, inverse)
             told = self.explained(weights)
             of_curve = told.sum(axis=1)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamdp.learning.mixture.bridge import bridge
+from streamdp.learning.mixture.bridge import FLOOR, VARIANCES, bridge
 from streamdp.learning.mixture.distribution import Distribution
 from streamdp.learning.mixture.records import LEAST_VARIANCE, Number, RecordsPrior
 from streamdp.mechanisms.histograms import Histogram
@@ -49,6 +49,20 @@ class Evidence:
     def extra_sampling_variance(self) -> float:
         """Sampling variance E[1/N] beyond that of a usual batch, at least 0."""
         return 0.0 if self.number is None else self.number.extra_sampling_variance
+
+    def deviations(self, marginal: FloatArray) -> FloatArray:
+        """Return the covariances of a batch's deviation from a curve, for each size; (k, c, c).
+
+        Args:
+            marginal: Mean cdf at the cells, on which the bridge runs.
+        """
+        variances = VARIANCES + self.extra_sampling_variance
+        return np.asarray(variances * bridge(marginal, marginal))
+
+    def inverses(self, deviations: FloatArray) -> FloatArray:
+        """Return the inverse covariances of what is observed about a curve; shape (k, c, c)."""
+        noise = self.noise + FLOOR * np.eye(len(self.cells))
+        return np.asarray(np.linalg.inv(deviations + noise))
 
     @classmethod
     def drawn(cls, tree: QuantileTree, cells: FloatArray, rows: float) -> Evidence:

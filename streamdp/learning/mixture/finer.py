@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamdp.learning.mixture.bridge import FLOOR, VARIANCES, bridge
 from streamdp.learning.mixture.curves import SHIFTS, STRETCHES, Curves
 from streamdp.types import FloatArray, IntArray
 
@@ -41,35 +40,36 @@ PATTERN = np.array([(i, j) for i in (-1.0, -0.5, 0.0, 0.5, 1.0) for j in (-1.0, 
 """Finer shifts and stretches, in steps of a round."""
 
 
-def with_finer_moves(prior: Belief, evidence: Evidence) -> tuple[Belief, IntArray]:
-    """Return a belief with finer curves about the likeliest, and which curve each is a part of.
+def with_finer_moves(prior: Belief, evidence: Evidence) -> tuple[Belief, IntArray, FloatArray]:
+    """Return a belief with finer curves about the likeliest.
 
     Args:
         prior: Before the release.
         evidence: The release.
+
+    Returns:
+        The belief, which curve of the prior each curve is a part of, and the cdf of each at the
+        cells of the evidence, shape (i, c).
     """
-    parents = np.arange(len(prior.weights))
+    parents, predicted = np.arange(len(prior.weights)), prior.cdf(evidence.cells)
     if prior.releases < FIRST or len(evidence.cells) <= PARAMETERS:
-        return prior, parents
-    marginal = prior.marginal.cdf(evidence.cells)
-    noise = evidence.noise + FLOOR * np.eye(len(marginal))
-    g_variances = VARIANCES + evidence.extra_sampling_variance
-    inverse = np.asarray(np.linalg.inv(g_variances * bridge(marginal, marginal) + noise))
-    off = evidence.y - prior.cdf(evidence.cells)
-    learned = prior.weighed(off, inverse).sum(axis=1)[: prior.learned_count]
+        return prior, parents, predicted
+    inverse = evidence.inverses(evidence.deviations(prior.marginal.cdf(evidence.cells)))
+    learned = prior.weighed(evidence.y - predicted, inverse).sum(axis=1)[: prior.learned_count]
     if learned.sum() <= EXPLAINED:
-        return prior, parents
+        return prior, parents, predicted
     best = int(learned.argmax())
     *names, last = prior.groups
     ends = np.cumsum([len(prior.groups[name].moves) for name in names])
     group = int(ends.searchsorted(best, side="right"))
     curves = prior.groups[names[group]]
-    move, added = curves.moves[best - int(ends[group])], []
+    move, added, shares = curves.moves[best - int(ends[group])], [], []
     step = np.array([_gap(SHIFTS, move[0]), _gap(STRETCHES, move[1])])
     for _ in range(ROUNDS):
         step = step * NARROWER
         tried = replace(curves, moves=move + step * PATTERN)
-        likely = _likelihoods(prior, evidence.y - tried.cdf(evidence.cells), inverse)
+        shares.append(tried.cdf(evidence.cells))
+        likely = _likelihoods(prior, evidence.y - shares[-1], inverse)
         move = tried.moves[int(likely.argmax())]
         added.append(tried.moves)
     groups = {name: prior.groups[name] for name in names}
@@ -79,7 +79,8 @@ def with_finer_moves(prior: Belief, evidence: Evidence) -> tuple[Belief, IntArra
     weights[best] /= 2.0
     weights = np.insert(weights, at, weights[best] * areas / areas.sum())
     parents = np.insert(parents, at, np.full(len(areas), best))
-    return replace(prior, groups=groups, weights=weights), parents
+    predicted = np.insert(predicted, at, np.concatenate(shares), axis=0)
+    return replace(prior, groups=groups, weights=weights), parents, predicted
 
 
 def _likelihoods(prior: Belief, off: FloatArray, inverse: FloatArray) -> FloatArray:

@@ -61,7 +61,7 @@ def test_a_batch_between_two_moves_is_known_between_the_cuts_too() -> None:
 def test_finer_curves_are_parts_of_the_likeliest() -> None:
     """They have half of its weight, and what is learned is learned of the curves that were."""
     before = prior(FIRST)
-    finer, parents = with_finer_moves(before, shown())
+    finer, parents, _ = with_finer_moves(before, shown())
     best = parents[before.learned_count]
     assert MOVES[best][0] in (0.8, 1.5)
     assert np.bincount(parents, finer.weights) == pytest.approx(before.weights)
