@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
-from streamdp.objects.address import is_address, parsed
+from streamdp.objects import is_address, parsed
 from streamdp.types import UNREADABLE, File, Format
 
 _AT_FDCWD, _BASIC_AND_BIRTH, _BIRTH = -100, 0xFFF, 0x800

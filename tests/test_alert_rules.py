@@ -26,7 +26,7 @@ from streamdp.cli.web import kind_of
 from streamdp.config import load
 from streamdp.config.model import Web
 from streamdp.daemon.runtime import SystemClock, runtime
-from streamdp.log.setup import close
+from streamdp.log import close
 from streamdp.privacy.draws import OperatingSystemEntropy
 from streamdp.store.pulse import Asking, Pulse, PulseFile
 from streamdp.web.app import application

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from streamdp.cli import cli
 from streamdp.config import load
-from streamdp.log.setup import close
+from streamdp.log import close
 from tests.contract.servers import binaries, postgres
 
 ROOT = Path(__file__).parents[1]

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from streamdp.cli import cli
 from streamdp.config import load
 from streamdp.daemon.runtime import SystemClock
-from streamdp.log.setup import close
+from streamdp.log import close
 from streamdp.types import Json
 
 DEMO = Path(__file__).parents[1] / "streamdp" / "demo" / "flights.parquet"

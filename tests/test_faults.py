@@ -40,7 +40,7 @@ def test_a_test_that_is_not_there_is_found() -> None:
 MUTANTS = mutants()
 PARTS = {
     "ledger": ("store/ledger/",),
-    "anchor": ("store/anchor/", "store/verified_open.py"),
+    "anchor": ("store/anchor.py", "store/verified_open.py"),
     "outbox": ("store/outbox.py", "engine/deliver.py"),
     "sources": ("sources/", "engine/ingest.py"),
 }

@@ -16,7 +16,7 @@ import yaml
 
 from streamdp.cli import COMMANDS, EXIT_CODES, cli
 from streamdp.config import json_schema, load
-from streamdp.log.events import EVENTS
+from streamdp.log import EVENTS
 
 Schema = dict[str, Any]
 
@@ -237,7 +237,7 @@ def metrics() -> str:
 
 def _families() -> Iterator[tuple[str, str, tuple[str, ...], str]]:
     """Name, type, labels and meaning of each metric."""
-    from streamdp.store.anchor.anchor import default_anchor
+    from streamdp.store.anchor import default_anchor
     from streamdp.store.verified_open import open_store
     from streamdp.web.metrics import Facts
     from streamdp.web.reader import Reader

@@ -157,9 +157,9 @@ ENGINES: Registry[type[EngineSection]] = Registry(
     "engine",
     {
         "duckdb": "streamdp.backends.duckdb.section:DuckDBEngine",
-        "postgres": "streamdp.backends.postgres.section:PostgresEngine",
-        "mariadb": "streamdp.backends.mariadb.section:MariaDBEngine",
-        "spark": "streamdp.backends.spark.section:SparkEngine",
+        "postgres": "streamdp.backends.postgres:PostgresEngine",
+        "mariadb": "streamdp.backends.mariadb:MariaDBEngine",
+        "spark": "streamdp.backends.spark:SparkEngine",
     },
     subclass_of(EngineSection),
 )

@@ -22,7 +22,7 @@ from streamdp.errors import IntegrityError
 from streamdp.text import iso
 
 if TYPE_CHECKING:
-    from streamdp.store.anchor.check import Difference
+    from streamdp.store.anchor import Difference
 
 
 @click.command()
@@ -39,7 +39,7 @@ def reconcile(assume_spent: bool, operator: str, reason: str, config_path: Path)
     ledger.
     """
     from streamdp.daemon.lock import store_lock
-    from streamdp.store.anchor.reconcile import reconcile as reconcile_store
+    from streamdp.store.reconcile import reconcile as reconcile_store
 
     if not assume_spent:
         raise click.UsageError("what is missing can only be assumed spent: --assume-spent")
@@ -124,10 +124,10 @@ def adopt(
 
     from streamdp.daemon.lock import store_lock
     from streamdp.planning import lost_spending
-    from streamdp.store.anchor.reconcile import adopt as adopt_anchor
-    from streamdp.store.anchor.reconcile import require_lost
     from streamdp.store.clock_guard import written_at
     from streamdp.store.migrations import open_to_read
+    from streamdp.store.reconcile import adopt as adopt_anchor
+    from streamdp.store.reconcile import require_lost
 
     configuration, now = load_configuration(config_path), int(time.time())
     path, where = configuration.store.paths()

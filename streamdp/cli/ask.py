@@ -161,11 +161,11 @@ def _over(made: Ask, asked: dict[str, Any], about: dict[str, Any]) -> Table:
 
 
 def _draw(output: Path, job: str, table: Table, *, shares: bool) -> None:
-    from streamdp.reports.charts.answers import drawn
+    from streamdp.reports.charts.files import draw_answers
 
     if output.suffix != ".svg":
         raise ConfigurationError("a picture of answers is .svg", where=str(output))
-    output.write_text(drawn(job, table.rows, shares=shares), encoding="utf-8")
+    output.write_text(draw_answers(job, table.rows, shares=shares), encoding="utf-8")
     click.echo(f"wrote {output}", err=True)
 
 

@@ -78,8 +78,7 @@ def restore(path: str, yes: bool, config_path: Path) -> None:
 
 def _said(copy: Database, anchor: Path) -> str:
     """Say what was spent since a copy was made; returns the next step in words."""
-    from streamdp.store.anchor.anchor import is_readable
-    from streamdp.store.anchor.check import difference, state_of
+    from streamdp.store.anchor import difference, is_readable, state_of
     from streamdp.store.clock_guard import written_at
     from streamdp.store.verified_open import require_own_anchor
 

@@ -68,7 +68,7 @@ def budget(
     sharper proof makes it. The ledger stays as it is.
     """
     from streamdp.reports.budget import budgets, budgets_if, jobs_of, what_if
-    from streamdp.store.anchor.check import require_same_end
+    from streamdp.store.anchor import require_same_end
     from streamdp.store.migrations import open_to_read
     from streamdp.store.reading.browse import ledger_page
 
@@ -344,7 +344,7 @@ def statement(job: str | None, delta: str | None, config_path: Path, as_json: bo
     its anchor, states nothing.
     """
     from streamdp.reports import statement as reports
-    from streamdp.store.anchor.check import require_same_end
+    from streamdp.store.anchor import require_same_end
     from streamdp.store.migrations import open_to_read
 
     configuration = load_configuration(config_path)

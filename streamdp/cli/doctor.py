@@ -44,7 +44,7 @@ def validate(config_path: Path, as_json: bool) -> None:
     """
     from streamdp import wiring
     from streamdp.sections.schedules import next_times
-    from streamdp.store.anchor.anchor import ONE_VOLUME, on_one_volume
+    from streamdp.store.anchor import ONE_VOLUME, on_one_volume
 
     _name_unreplaced(config_path)
     configuration = load_configuration(config_path)
@@ -211,7 +211,7 @@ def _sources(configuration: Configuration) -> Iterator[Check]:
 def _skipped(configuration: Configuration) -> Iterator[Check]:
     """One warning for each source of files whose pattern finds what is not read."""
     from streamdp.engine.job import Skips
-    from streamdp.objects.address import is_address
+    from streamdp.objects import is_address
 
     for name, section in configuration.sources.items():
         if section.is_lake() or is_address(section.path):
@@ -252,7 +252,7 @@ def _clock(configuration: Configuration) -> str:
 
 def _store(configuration: Configuration) -> str:
     from streamdp.daemon.lock import is_locked
-    from streamdp.store.anchor.check import require_agreement
+    from streamdp.store.anchor import require_agreement
     from streamdp.store.database import connect_to_read
     from streamdp.store.ledger import chain
     from streamdp.store.migrations import is_current
@@ -295,7 +295,7 @@ def _said(problem: BatchProblem) -> str:
 
 
 def _anchor(configuration: Configuration) -> str:
-    from streamdp.store.anchor.anchor import ONE_VOLUME, on_one_volume
+    from streamdp.store.anchor import ONE_VOLUME, on_one_volume
 
     store, anchor = configuration.store.paths()
     free = _folder(anchor.parent)
@@ -347,8 +347,7 @@ def _require_files(configuration: Configuration, name: str) -> None:
 
 def _waiting(section: SourceSection) -> str:
     from streamdp.files import resolve
-    from streamdp.objects.address import is_address, parsed
-    from streamdp.objects.storage import listed
+    from streamdp.objects import is_address, listed, parsed
 
     remote = is_address(section.path)
     count = len(listed(parsed(section.path)) if remote else resolve(section.path))

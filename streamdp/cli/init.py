@@ -182,7 +182,7 @@ def init(
     import sys
     from importlib.resources import files
 
-    from streamdp.store.anchor.anchor import on_one_volume
+    from streamdp.store.anchor import on_one_volume
 
     target = folder / "config.yaml"
     template = "config.yaml" if demo else "start.yaml"

@@ -89,9 +89,9 @@ def plot(job: str, config_path: Path, period: Period, at: int | None, output: Pa
 
         _write(output, alone(chart_of(job, found.picture, found.events)).encode())
         return
-    from streamdp.reports.charts.plot import drawn
+    from streamdp.reports.charts.files import draw_series
 
-    _write(output, drawn(found, output.suffix[1:]))
+    _write(output, draw_series(found, output.suffix[1:]))
 
 
 def _digest(job: str, path: Path, period: Period, at: int | None) -> Digest:

@@ -369,7 +369,7 @@ def logs(
     as_json: bool,
 ) -> None:
     """Read the log file, rotated parts included."""
-    from streamdp.log.read import Filter, follow, read
+    from streamdp.log import Filter, follow, read
     from streamdp.text import iso
 
     path = load_configuration(config_path).log.path

@@ -18,7 +18,7 @@ from streamdp.config.wording import advice, wording
 from streamdp.disk import read_text
 from streamdp.errors import ConfigurationError
 from streamdp.files import DEMO
-from streamdp.objects.address import is_address
+from streamdp.objects import is_address
 from streamdp.sections.document import Document, parse
 from streamdp.sections.document import Path as Place
 from streamdp.text import is_text

@@ -23,7 +23,7 @@ from streamdp.config.privacy import Privacy
 from streamdp.gates.section import Gate
 from streamdp.kinds.registry import KINDS
 from streamdp.kinds.section import Name, ReleaseSection
-from streamdp.log.section import Log
+from streamdp.log import LogSection
 from streamdp.privacy.amounts import atto_up, nano_up
 from streamdp.privacy.filters import Caps, Measure
 from streamdp.sections.document import Document, refuse
@@ -335,7 +335,9 @@ class Configuration(Section):
         description="Where releases are delivered, by name. Releases stay in the store too.",
         examples=[{"file": {"kind": "jsonl", "path": "releases.jsonl"}}],
     )
-    log: Log = Field(default=Log(), description="Where events are logged, and from which level.")
+    log: LogSection = Field(
+        default=LogSection(), description="Where events are logged, and from which level."
+    )
     alerts: Alerts | None = Field(
         default=None,
         description="Which events are sent to a sink for the operator. Default: none.",

@@ -12,8 +12,7 @@ from typing import Protocol
 from streamdp.config import Configuration
 from streamdp.database import Database
 from streamdp.errors import SourceError, StoreError, StreamdpError
-from streamdp.objects.address import is_address, parsed
-from streamdp.objects.storage import copy, listed, remove, write
+from streamdp.objects import copy, is_address, listed, parsed, remove, write
 from streamdp.store.backup import (
     Copy,
     add_copy,

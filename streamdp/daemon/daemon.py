@@ -16,13 +16,12 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from threading import Thread
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING
 
-from streamdp.daemon.deliveries import Deliveries
 from streamdp.daemon.rounds import MINUTE, Rounds, asking_of, kind_of
 from streamdp.daemon.runtime import HEARTBEAT, Runtime, runtime
-from streamdp.daemon.wakes import Wakes
+from streamdp.engine.deliver import deliver
 from streamdp.errors import (
     ClockError,
     ConfigurationError,
@@ -31,8 +30,8 @@ from streamdp.errors import (
     StreamdpError,
     told_of_memory,
 )
-from streamdp.log.setup import counts
-from streamdp.sections.schedules import next_times
+from streamdp.log import counts
+from streamdp.sections.schedules import Schedule, next_times
 from streamdp.store.problems import BatchProblem, problems
 from streamdp.store.pulse import LATE_AFTER, MOST, Asking, Pulse, PulseFile
 from streamdp.types import Clock, Entropy, Log
@@ -40,6 +39,147 @@ from streamdp.types import Clock, Entropy, Log
 if TYPE_CHECKING:
     from streamdp.config import Configuration
     from streamdp.engine.attempts import Task
+    from streamdp.store.sqlite import SqliteStore
+    from streamdp.types import Sink
+
+STEP = 60
+"""Seconds by which a clock must go otherwise than an even one to have been stepped."""
+
+
+class Wakes:
+    """Which tasks a schedule wakes, found anew at every look at the clock.
+
+    No timer is set for a time of day: it would fire late after the clock was set back. Each look
+    asks which schedules have come due since the last look. A clock that was stepped, in either
+    direction, wakes all tasks: what is due follows from the store.
+
+    Args:
+        schedules: Of each task.
+        clock: Of the schedules, with a timer that nobody sets.
+    """
+
+    def __init__(self, schedules: Mapping[str, Schedule], clock: Clock) -> None:
+        self._schedules, self._clock = schedules, clock
+        self._set(clock.now(), clock.timer())
+
+    def _set(self, now: int, timer: float) -> None:
+        self._now, self._timer = now, timer
+        self._next = {name: _next(each, now) for name, each in self._schedules.items()}
+
+    def due(self) -> set[str]:
+        """Tasks whose time came since the last look; all of them after a step of the clock."""
+        now, timer = self._clock.now(), self._clock.timer()
+        stepped = abs((now - self._now) - (timer - self._timer)) > STEP
+        self._now, self._timer = now, timer
+        if stepped:
+            self._set(now, timer)
+            return set(self._schedules)
+        names = {name for name, at in self._next.items() if at is not None and at <= now}
+        self._next |= {name: _next(self._schedules[name], now) for name in names}
+        return names
+
+    def wait(self, longest: float) -> float:
+        """Seconds to the next wake, at most the longest."""
+        times = [at for at in self._next.values() if at is not None]
+        return max(0.0, min([longest, *(at - self._clock.now() for at in times)]))
+
+
+def _next(schedule: Schedule, after: int) -> int | None:
+    return next(iter(next_times(schedule, after, 1)), None)
+
+
+AT_ONCE = 10
+"""Deliveries between two notes of what was taken: a crash repeats no more of them."""
+
+LOOK_AGAIN = 2.0
+"""Seconds after which a sink that failed is looked at again."""
+
+IDLE = 15.0
+"""Seconds after which one that is owed nothing is looked at again."""
+
+
+class Deliveries:
+    """A thread a sink, so that one that does not answer delays nothing but itself.
+
+    What is owed stands in the outbox. Each thread hands over what its sink is owed, in order; the
+    time between attempts is that of the outbox.
+
+    Args:
+        store: With the outbox.
+        clock: Source of time.
+        log: What was done.
+    """
+
+    def __init__(self, store: SqliteStore, clock: Clock, log: Log) -> None:
+        self._store, self._clock, self._log = store, clock, log
+        self._sinks: Callable[[], Mapping[str, Sink]] = dict
+        self._bells: dict[str, Event] = {}
+        self._resting: set[str] = set()
+        self._guard, self._over = Lock(), False
+
+    def adopt(self, names: set[str], sinks: Callable[[], Mapping[str, Sink]], log: Log) -> None:
+        """Deliver to these sinks from now on.
+
+        Args:
+            names: Of all sinks.
+            sinks: Makes them, in the thread that uses one.
+            log: What is done.
+        """
+        with self._guard:
+            self._sinks, self._log = sinks, log
+            for name in names - self._bells.keys():
+                self._bells[name] = Event()
+                Thread(target=self._work, args=[name], name=f"sink {name}", daemon=True).start()
+            for name in self._bells.keys() - names:
+                self._bells.pop(name).set()
+        self.ring()
+
+    def ring(self) -> None:
+        """Something may be owed."""
+        with self._guard:
+            self._resting.clear()
+            for bell in self._bells.values():
+                bell.set()
+
+    def is_idle(self) -> bool:
+        """Whether no sink has anything left that it takes now."""
+        with self._guard:
+            return self._resting >= self._bells.keys()
+
+    def end(self) -> None:
+        """Begin no more deliveries."""
+        self._over = True
+        self.ring()
+
+    def _work(self, name: str) -> None:
+        """The body of a sink's thread."""
+        made: tuple[object, Sink] | None = None
+        bell = self._bells.get(name)
+        while bell is not None and not self._over and self._bells.get(name) is bell:
+            bell.clear()
+            factory = self._sinks
+            if made is None or made[0] is not factory:
+                found = factory().get(name)
+                made = None if found is None else (factory, found)
+            pause = IDLE if made is None else self._deliver(made[1])
+            if pause:
+                with self._guard:
+                    if not bell.is_set():
+                        self._resting.add(name)
+                bell.wait(pause)
+        self._store.leave()
+
+    def _deliver(self, sink: Sink) -> float:
+        """Deliver some; return the seconds after which to look again."""
+        sinks, now = {sink.name: sink}, self._clock.now()
+        try:
+            taken, errors = deliver(self._store, sinks, now, self._log, AT_ONCE)
+        except StreamdpError:  # the store's: the daemon's own thread tells it
+            return LOOK_AGAIN
+        if errors:
+            return LOOK_AGAIN
+        return 0.0 if taken == AT_ONCE else IDLE
+
 
 FINISH = 4.0
 """Seconds after a stop in which running releases may end; then their questions are cancelled."""

@@ -168,7 +168,7 @@ def runtime(
         ClockError: The clock is far ahead of the last time the store knew.
     """
     from streamdp import wiring
-    from streamdp.store.anchor.anchor import on_one_volume
+    from streamdp.store.anchor import on_one_volume
 
     os.umask(0o077)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

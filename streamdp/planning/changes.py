@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from streamdp.errors import SourceError
 from streamdp.files import nearest, resolve
-from streamdp.objects.address import is_address, parsed
-from streamdp.objects.storage import listed
+from streamdp.objects import is_address, listed, parsed
 from streamdp.types import new_names
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from streamdp.errors import ConfigurationError
 from streamdp.privacy.amounts import delta_text, epsilon_text, exact
 from streamdp.privacy.events import charge_of, pure
 from streamdp.privacy.filters import Caps, Limit
-from streamdp.store.anchor.reconcile import Bound, open_runs, scopes_of
 from streamdp.store.archive import known_batches, released_batches
 from streamdp.store.ledger import chain
 from streamdp.store.ledger.charges import all_places, borne_by, lifetime_spent
 from streamdp.store.ledger.ledger import caps_of, declaration_of
 from streamdp.store.reading.reports import answered_batches, refused_batches
+from streamdp.store.reconcile import Bound, open_runs, scopes_of
 from streamdp.types import Batch
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from streamdp.backends.duckdb.lines import typed
 from streamdp.backends.sql.dialect import quoted
 from streamdp.backends.sql.server import ServerBackend
 from streamdp.errors import ConfigurationError
-from streamdp.objects.address import is_address
+from streamdp.objects import is_address
 from streamdp.types import Batch, TableQuery
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from streamdp.config import Configuration
 from streamdp.database import Database
 from streamdp.errors import ClockError
 from streamdp.files import nearest, resolve
-from streamdp.objects.address import is_address
+from streamdp.objects import is_address
 from streamdp.sources.windows import Windows
 from streamdp.store.archive import has_arrived
 from streamdp.store.clock_guard import require_not_ahead, require_not_behind

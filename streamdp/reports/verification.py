@@ -11,7 +11,7 @@ from streamdp.config import Configuration
 from streamdp.database import Database
 from streamdp.errors import IntegrityError, StoreError, StreamdpError
 from streamdp.store import archive, row_checksums
-from streamdp.store.anchor.check import require_agreement, require_same_end
+from streamdp.store.anchor import require_agreement, require_same_end
 from streamdp.store.clock_guard import require_followed
 from streamdp.store.database import connect_to_read, require_sound
 from streamdp.store.ledger import chain

@@ -1,4 +1,4 @@
-"""A folder of CSV or Parquet files: one file a release, whole or not there."""
+"""CSV or Parquet, one file or one object of a storage a release: whole, or not there."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ import io
 import os
 import re
 import stat
+import tempfile
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from streamdp.disk import PRIVATE, make_folder, write_whole
-from streamdp.errors import SinkError
+from streamdp.errors import SinkError, SourceError
+from streamdp.objects import folder_of, listed, parsed, write
 from streamdp.sections.values import FileMode
 from streamdp.sinks.columns import TypedColumn, columns, duckdb_lines
 from streamdp.sinks.section import SinkContext, SinkSection, Written
@@ -148,3 +150,79 @@ def _refusals() -> tuple[type[Exception], ...]:
     import duckdb
 
     return OSError, duckdb.Error
+
+
+class ObjectsSinkSection(SinkSection):
+    """Objects of an S3-compatible storage, one a release: `ADDRESS/JOB/BATCH.ID.csv`."""
+
+    kind: Literal["objects"] = Field(
+        description="`objects`: one object a release, in an S3-compatible storage."
+    )
+    address: str = Field(
+        description="`s3://BUCKET/FOLDER` above the objects. Credentials are those of the"
+        " environment or the instance.",
+        examples=["s3://published/streamdp"],
+    )
+    form: Literal["csv", "parquet"] = Field(
+        default="parquet", description="`csv` or `parquet`: format of the objects. Default parquet."
+    )
+
+    @field_validator("address")
+    @classmethod
+    def _is_an_address(cls, value: str) -> str:
+        return folder_of(value)
+
+    def sink(self, name: str, context: SinkContext) -> ObjectsSink:
+        """The sink, under an address of its own."""
+        return ObjectsSink(name, self.address, self.form)
+
+    def written(self) -> Written:
+        """The address, for objects of one form."""
+        example = f"{self.address}/job/batch.{self.form}"
+        return Written("address", f"{self.address}.{self.form}", example)
+
+
+class ObjectsSink:
+    """Writes one object a release, under the release's own key.
+
+    A storage shows an object when it has all of it. The key holds the random id of the release, so
+    what has this key is of an earlier attempt.
+
+    Args:
+        name: Of the sink.
+        address: Above the objects; has one folder a job.
+        form: Of the objects.
+    """
+
+    def __init__(self, name: str, address: str, form: Form) -> None:
+        self.name = name
+        self._address, self._form = address, form
+
+    def deliver(self, release: Release) -> None:
+        """Write one object.
+
+        Raises:
+            SinkError: The storage refused, or there is no room for the file.
+        """
+        target = parsed(f"{self._address}/{release.job}/{file_name(release, self._form)}")
+        try:
+            if listed(target):
+                return
+            with tempfile.TemporaryFile() as file:
+                WRITERS[self._form](columns(release), file.fileno())
+                file.seek(0)
+                write(target, file)
+        except SourceError as error:
+            raise SinkError(
+                f"sink {self.name} cannot write: {error.what}",
+                where=error.where,
+                hint="may this user list the bucket, and write and read its objects?",
+                sink=self.name,
+            ) from None
+        except OSError as error:
+            raise SinkError(
+                f"sink {self.name} cannot write: {error.strerror}",
+                where=tempfile.gettempdir(),
+                hint="look at free space; TMPDIR names another folder",
+                sink=self.name,
+            ) from None

@@ -93,7 +93,7 @@ SINKS: Registry[type[SinkSection]] = Registry(
         "jsonl": "streamdp.sinks.jsonl:JsonLinesSinkSection",
         "csv": "streamdp.sinks.files:FilesSinkSection",
         "parquet": "streamdp.sinks.files:FilesSinkSection",
-        "objects": "streamdp.sinks.objects:ObjectsSinkSection",
+        "objects": "streamdp.sinks.files:ObjectsSinkSection",
         "duckdb": "streamdp.sinks.warehouse:DuckDBSinkSection",
         "postgres": "streamdp.sinks.postgres:PostgresSinkSection",
         "webhook": "streamdp.sinks.webhook:WebhookSinkSection",

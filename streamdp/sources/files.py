@@ -14,8 +14,7 @@ from pydantic import Field, field_validator
 
 from streamdp.errors import SourceError
 from streamdp.files import file_at, names, real_paths, resolve, skipped
-from streamdp.objects.address import Address, parsed
-from streamdp.objects.storage import etag, listed
+from streamdp.objects import Address, etag, listed, parsed
 from streamdp.sections.section import Section
 from streamdp.sources.windows import KEY, is_complete, with_key
 from streamdp.types import Batch, File, Skipped

@@ -24,7 +24,7 @@ from streamdp.backends.duckdb.section import DuckDBEngine
 from streamdp.backends.section import AnyEngine, Location, Start
 from streamdp.files import DEMO, Ids, file_format, file_ids, format_of, real, same_records
 from streamdp.lakes import MARK, LakeFormat, lies_in_table
-from streamdp.objects.address import is_address, parsed
+from streamdp.objects import is_address, parsed
 from streamdp.sections.document import Document, Path, refuse
 from streamdp.sections.section import Section
 from streamdp.sections.values import Duration

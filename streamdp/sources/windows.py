@@ -17,7 +17,7 @@ from pydantic import Field, field_validator, model_validator
 
 from streamdp.files import resolve, skipped
 from streamdp.lakes import Lake
-from streamdp.objects.address import is_address, parsed
+from streamdp.objects import is_address, parsed
 from streamdp.sections.section import Section
 from streamdp.sections.values import Duration, Moment, PositiveDuration, TimeZone
 from streamdp.types import Batch, Skipped

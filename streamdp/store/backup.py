@@ -22,7 +22,7 @@ from pathlib import Path
 from streamdp.database import Database
 from streamdp.disk import PRIVATE, make_folder, sync
 from streamdp.errors import StoreError
-from streamdp.store.anchor.check import state_of
+from streamdp.store.anchor import state_of
 from streamdp.store.database import OwnedConnection, connect_to_read, translate
 
 Check = Callable[[Database], None]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import Field, field_validator
 
-from streamdp.objects.address import folder_of, is_address
+from streamdp.objects import folder_of, is_address
 from streamdp.sections.section import Section
 from streamdp.sections.values import PositiveDuration
 
@@ -34,7 +34,7 @@ class Store(Section):
 
     def paths(self) -> tuple[Path, Path]:
         """The store's file and its anchor's."""
-        from streamdp.store.anchor.anchor import default_anchor
+        from streamdp.store.anchor import default_anchor
 
         return self.path, self.anchor or default_anchor(self.path)
 

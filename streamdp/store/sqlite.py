@@ -18,8 +18,7 @@ from typing import Self
 from streamdp.database import Database
 from streamdp.errors import StoreError, StreamdpError
 from streamdp.store import archive, measurements, outbox, problems, rollups
-from streamdp.store.anchor.anchor import Anchor, default_anchor
-from streamdp.store.anchor.check import charges_after, state_of
+from streamdp.store.anchor import Anchor, charges_after, default_anchor, state_of
 from streamdp.store.clock_guard import accept, keep_time, require_followed
 from streamdp.store.database import beside, transaction, truncate_log
 from streamdp.store.gates import GateRuns

@@ -12,17 +12,21 @@ from streamdp.errors import IntegrityError, LockedError
 from streamdp.privacy.amounts import ATTO, NANO
 from streamdp.privacy.events import approximate, pure, zero_concentrated
 from streamdp.store import archive, row_checksums
-from streamdp.store.anchor.anchor import (
+from streamdp.store.anchor import (
     SHARED,
     Anchor,
     AnchorLine,
     Spending,
     StoreState,
+    charges_after,
+    difference,
+    history,
     missing,
     read,
+    refusal,
     start_of,
+    state_of,
 )
-from streamdp.store.anchor.check import charges_after, difference, history, refusal, state_of
 from streamdp.store.database import connect, require_sound, transaction, translate
 from streamdp.store.ledger import chain, ledger
 from streamdp.store.ledger.charges import ASSUMED, CUT_OFF

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from streamdp.log.events import EVENTS
-from streamdp.log.read import LEVELS as KNOWN
-from streamdp.log.read import Filter, read
+from streamdp.log import EVENTS, Filter, read
+from streamdp.log import LEVELS as KNOWN
 from streamdp.types import Json
 
 LEVELS = KNOWN

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from streamdp.errors import StreamdpError
-from streamdp.log.events import EVENTS
+from streamdp.log import EVENTS
 from streamdp.reports.budget import Budget, Lasts, budgets, budgets_if, questions, what_if
 from streamdp.reports.charts.frame import SIZES
 from streamdp.reports.charts.lines import spark, steps

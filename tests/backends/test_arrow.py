@@ -22,7 +22,7 @@ from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.cli import cli
 from streamdp.config import load
 from streamdp.errors import ConfigurationError, SourceError
-from streamdp.log.setup import close
+from streamdp.log import close
 from streamdp.types import Batch, CellQuery, Grid, UnitBound
 from tests.worlds import parts
 

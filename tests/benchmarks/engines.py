@@ -31,8 +31,8 @@ import duckdb
 import numpy as np
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
-from streamdp.backends.postgres.engine import PostgresBackend
-from streamdp.backends.spark.engine import SparkBackend
+from streamdp.backends.postgres import PostgresBackend
+from streamdp.backends.spark import SparkBackend
 from streamdp.backends.sql.relation import Relation
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.shapes import Cauchy

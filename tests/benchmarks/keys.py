@@ -33,7 +33,7 @@ import numpy as np
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.limits import Limits
-from streamdp.backends.spark.engine import SparkBackend
+from streamdp.backends.spark import SparkBackend
 from streamdp.backends.sql.relation import Relation
 from streamdp.kinds.keys.kind import Keys, keys_of
 from streamdp.mechanisms.key_selection import ONE, chances, selection_at

@@ -21,7 +21,7 @@ from scipy.special import ndtr
 
 from streamdp.database import Database
 from streamdp.learning.mixture import posterior
-from streamdp.log.events import EVENTS, refused
+from streamdp.log import EVENTS, refused
 from tests.benchmarks.report import Row, main
 
 STORE = Path(posterior.__file__).parents[2] / "store"

@@ -17,7 +17,7 @@ import streamdp
 from streamdp.cli import cli
 from streamdp.errors import ConfigurationError, StreamdpError
 from streamdp.library.ask import asking
-from streamdp.log.setup import close
+from streamdp.log import close
 from streamdp.reports.releases.sentences import chances, in_100
 from streamdp.store.database import connect_to_read
 from streamdp.types import Json

@@ -21,7 +21,7 @@ from click.testing import CliRunner, Result
 from streamdp.cli import COMMANDS, ONE_THREAD, cli, main
 from streamdp.cli.output import print_rows
 from streamdp.errors import StreamdpError
-from streamdp.log.setup import close
+from streamdp.log import close
 from streamdp.mechanisms.quantile_tree.planning import accuracy
 from streamdp.text import iso
 from tests.children import program

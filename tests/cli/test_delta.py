@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from streamdp.cli import cli
 from streamdp.errors import ConfigurationError
-from streamdp.log.setup import close
+from streamdp.log import close
 from streamdp.privacy.accountants import epsilon_of_rho
 from tests.web.addresses import page_of
 

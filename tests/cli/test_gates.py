@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 from streamdp.cli import cli
 from streamdp.daemon.runtime import SystemClock
 from streamdp.errors import ConfigurationError
-from streamdp.log.setup import close
+from streamdp.log import close
 from streamdp.mechanisms.sparse_vector.thresholding import Runs
 from streamdp.types import CellCounts, Entropy, Grid, Json, Past
 

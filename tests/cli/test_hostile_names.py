@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from streamdp.cli import cli
 from streamdp.cli.output import print_rows
-from streamdp.log.setup import close, configure
+from streamdp.log import close, configure
 
 NAMES = ["x[/y].parquet", "[red]r.csv", "a\tb.csv", "a\nb.csv", "\x1b[31mred.csv", "\udcff.csv"]
 

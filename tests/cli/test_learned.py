@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from streamdp import wiring
 from streamdp.cli import cli
 from streamdp.config import load
-from streamdp.log.setup import close
+from streamdp.log import close
 from streamdp.store.archive import learned_states, select_releases
 from streamdp.store.migrations import open_to_read
 from streamdp.types import Batch

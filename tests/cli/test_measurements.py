@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from streamdp.cli import cli
-from streamdp.log.setup import close
+from streamdp.log import close
 from streamdp.reports.releases.told import SAID
 from streamdp.types import Json
 from streamdp.types.measurements import Form

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from streamdp.cli import cli
 from streamdp.errors import ConfigurationError
-from streamdp.log.setup import close
+from streamdp.log import close
 
 TRIPS = """
 COPY (SELECT TIMESTAMP '2024-01-01' + INTERVAL 1 MINUTE * i AS at, i % 7 AS passengers,

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from streamdp.errors import IntegrityError, StreamdpError
-from streamdp.store.anchor.anchor import on_one_volume
+from streamdp.store.anchor import on_one_volume
 from tests.cli.test_commands import home, process, released, typed
 from tests.store.test_upgrade import FIXTURES, written
 from tests.worlds import World

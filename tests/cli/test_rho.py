@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 import streamdp
 from streamdp.cli import cli
 from streamdp.config import load
-from streamdp.log.setup import close
+from streamdp.log import close
 from tests.web.addresses import page_of
 
 CONFIG = """\

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 import streamdp
 from streamdp.cli import cli
 from streamdp.errors import ConfigurationError
-from streamdp.log.setup import close
+from streamdp.log import close
 from streamdp.types import Json
 
 DEMO = Path(__file__).parents[2] / "config.yaml"

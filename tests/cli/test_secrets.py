@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from streamdp.cli import COMMANDS, cli
-from streamdp.log.setup import close
+from streamdp.log import close
 
 DEMO = Path(__file__).parents[2] / "config.yaml"
 CANARIES = ("CANARY-IN-ADDRESS", "CANARY-IN-ENVIRONMENT", "CANARY-IN-FILE")

@@ -179,7 +179,7 @@ def asked(url: str) -> Any:
     """A connection to a MariaDB server, in UTC."""
     import pymysql
 
-    from streamdp.backends.mariadb.section import ServerAddress
+    from streamdp.backends.mariadb import ServerAddress
 
     connection = pymysql.connect(**ServerAddress.of(url).arguments())
     with connection.cursor() as cursor:

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from streamdp.backends.limits import Limits
-from streamdp.backends.mariadb.dialect import MariaDBDialect
+from streamdp.backends.mariadb import MariaDBDialect
 from streamdp.sections.dialects import Dialect
 from streamdp.sections.expressions import expression
 from tests.config.attempts import ADMITTED, ATTEMPTS, CLOCKS, SPARK
@@ -143,7 +143,7 @@ def test_mariadb_means_what_duckdb_means(mariadb_server: str, text: str) -> None
 
 def test_no_time_of_day_is_completed_by_a_clock(mariadb_server: str) -> None:
     """Power: without the setting of the session the day is that of the server."""
-    from streamdp.backends.mariadb.engine import settings
+    from streamdp.backends.mariadb import settings
 
     sql = "SELECT CAST(CAST('12:30' AS TIME) AS DATETIME) > '2020-01-01'"
     with asked(mariadb_server) as server:

@@ -11,10 +11,9 @@ import duckdb
 import pytest
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
-from streamdp.backends.mariadb.engine import MariaDBBackend
-from streamdp.backends.mariadb.section import ServerAddress
-from streamdp.backends.postgres.engine import PostgresBackend
-from streamdp.backends.spark.engine import SparkBackend
+from streamdp.backends.mariadb import MariaDBBackend, ServerAddress
+from streamdp.backends.postgres import PostgresBackend
+from streamdp.backends.spark import SparkBackend
 from streamdp.backends.sql.relation import Relation
 from streamdp.types import Backend, Batch, CellQuery, Grid, UnitBound
 from tests.contract.memory.engine import MemoryBackend

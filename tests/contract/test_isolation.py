@@ -8,9 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from streamdp.backends.mariadb.engine import MariaDBBackend
-from streamdp.backends.mariadb.section import ServerAddress
-from streamdp.backends.postgres.engine import PostgresBackend
+from streamdp.backends.mariadb import MariaDBBackend, ServerAddress
+from streamdp.backends.postgres import PostgresBackend
 from streamdp.backends.sql.relation import Relation
 from streamdp.types import Backend, CellQuery
 from tests.contract.servers import asked as connected

@@ -13,14 +13,12 @@ from threading import Timer
 import duckdb
 import pytest
 
+from streamdp.backends import mariadb, postgres
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.limits import NO_LIMITS, Limits
-from streamdp.backends.mariadb import engine as mariadb_engine
-from streamdp.backends.mariadb.engine import MariaDBBackend
-from streamdp.backends.mariadb.section import ServerAddress
-from streamdp.backends.postgres import engine as postgres_engine
-from streamdp.backends.postgres.engine import PostgresBackend
-from streamdp.backends.spark.engine import SparkBackend
+from streamdp.backends.mariadb import MariaDBBackend, ServerAddress
+from streamdp.backends.postgres import PostgresBackend
+from streamdp.backends.spark import SparkBackend
 from streamdp.backends.sql.relation import Relation
 from streamdp.backends.sql.server import PAUSES
 from streamdp.errors import (
@@ -287,7 +285,7 @@ def test_a_lock_of_postgres_is_waited_for_no_longer_than_locks_are(
             backend = PostgresBackend(server, Relation("slow"), limits=limits)
             with pytest.raises(SourceLockedError, match="holds a lock"):
                 backend.check(CellQuery("x", GRID), BATCH)
-            monkeypatch.setattr(postgres_engine, "LOCK_SECONDS", 1)
+            monkeypatch.setattr(postgres, "LOCK_SECONDS", 1)
 
 
 def test_a_server_that_stands_still_is_not_waited_for(
@@ -322,7 +320,7 @@ def test_each_failure_of_mariadb_has_its_own_words(
             MariaDBBackend(known, Relation("slow")).check(query, BATCH)
         with pytest.raises(AuthenticationError, match="does not admit this user"):
             MariaDBBackend(replace(known, password="no"), Relation("slow")).check(query, BATCH)  # noqa: S106
-        monkeypatch.setattr(mariadb_engine, "LOCK_SECONDS", 1)
+        monkeypatch.setattr(mariadb, "LOCK_SECONDS", 1)
         cursor.execute("LOCK TABLES w.slow WRITE")
         with pytest.raises(SourceLockedError, match="holds a lock"):
             MariaDBBackend(where, Relation("slow")).check(query, BATCH)

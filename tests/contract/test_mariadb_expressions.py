@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 
 from streamdp.backends.limits import NO_LIMITS
-from streamdp.backends.mariadb.dialect import MariaDBExpression
-from streamdp.backends.mariadb.engine import MariaDBBackend, settings
-from streamdp.backends.mariadb.section import ServerAddress
+from streamdp.backends.mariadb import MariaDBBackend, MariaDBExpression, ServerAddress, settings
 from streamdp.backends.sql.relation import Relation
 from streamdp.errors import SourceError
 from streamdp.sections.expressions import expression

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from streamdp.backends.mariadb.engine import MariaDBBackend
-from streamdp.backends.mariadb.section import ServerAddress
+from streamdp.backends.mariadb import MariaDBBackend, ServerAddress
 from streamdp.backends.sql.relation import Relation
 from streamdp.errors import SourceError
 from streamdp.sections.expressions import expression

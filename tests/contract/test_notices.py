@@ -8,9 +8,8 @@ import duckdb
 import pytest
 from click.testing import CliRunner
 
-from streamdp.backends.mariadb.engine import MariaDBBackend
-from streamdp.backends.mariadb.section import ServerAddress
-from streamdp.backends.postgres.engine import PostgresBackend
+from streamdp.backends.mariadb import MariaDBBackend, ServerAddress
+from streamdp.backends.postgres import PostgresBackend
 from streamdp.backends.sql.relation import Relation
 from streamdp.cli import cli
 from tests.contract.servers import asked as connected

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from streamdp.backends.postgres.dialect import PostgresExpression
-from streamdp.backends.postgres.engine import PostgresBackend
+from streamdp.backends.postgres import PostgresBackend, PostgresExpression
 from streamdp.backends.sql.relation import Relation
 from streamdp.errors import SourceError
 from streamdp.sections.expressions import expression

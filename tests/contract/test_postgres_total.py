@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from streamdp.backends.postgres.engine import PostgresBackend, doubts
+from streamdp.backends.postgres import PostgresBackend, doubts
 from streamdp.backends.sql.engine import SqlBackend
 from streamdp.backends.sql.relation import Relation
 from streamdp.errors import SourceError

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from streamdp.backends.spark.engine import SparkBackend
+from streamdp.backends.spark import SparkBackend
 from streamdp.backends.sql.relation import Relation
 from streamdp.errors import SourceError
 from streamdp.types import CellQuery

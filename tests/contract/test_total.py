@@ -329,7 +329,7 @@ def test_groups_of_a_collation_of_postgresql_are_disjoint(postgres_server: str) 
     """Of one that calls different texts equal; skipped where the server is built without ICU."""
     import psycopg
 
-    from streamdp.backends.postgres.engine import PostgresBackend
+    from streamdp.backends.postgres import PostgresBackend
 
     with psycopg.connect(postgres_server, autocommit=True) as server:
         server.execute("DROP TABLE IF EXISTS collated")

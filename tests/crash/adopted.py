@@ -7,9 +7,9 @@ from contextlib import closing
 
 from streamdp.config import Configuration
 from streamdp.planning.lost_spending import bounds
-from streamdp.store.anchor.reconcile import Bound, adopt, require_lost
 from streamdp.store.database import connect
 from streamdp.store.migrations import migrate, open_to_read
+from streamdp.store.reconcile import Bound, adopt, require_lost
 from streamdp.types import Json
 
 

@@ -21,7 +21,7 @@ from streamdp.engine.attempts import Outcomes, Task
 from streamdp.engine.gate import GateRunner
 from streamdp.engine.job import Job
 from streamdp.errors import StoreError
-from streamdp.log.setup import close
+from streamdp.log import close
 from streamdp.store.release_rows import ROWS_OF_RELEASE, whole_rows
 from streamdp.types import Batch, CellCounts, Query
 from streamdp.types.releases import LONGEST_REST

@@ -31,9 +31,9 @@ from streamdp.engine.release import release_batch
 from streamdp.errors import ConfigurationError, IntegrityError, InternalError, StreamdpError
 from streamdp.sinks.columns import record
 from streamdp.store import archive
-from streamdp.store.anchor.reconcile import reconcile
 from streamdp.store.database import connect_to_read
 from streamdp.store.ledger.chain import Events
+from streamdp.store.reconcile import reconcile
 from streamdp.types import Backend, Batch, Json, Query, Release
 from tests.crash.adopted import adopted
 from tests.crash.edited import EDITS, WORLDS, World

@@ -31,9 +31,8 @@ from streamdp.privacy.events import charge_of
 from streamdp.reports.releases.digest import Digest, digest
 from streamdp.sinks.columns import record
 from streamdp.sinks.jsonl import JsonLinesSink
-from streamdp.store import archive, database, outbox, row_checksums, verified_open
-from streamdp.store.anchor import reconcile
-from streamdp.store.anchor.anchor import Anchor, AnchorLine, Spending, StoreState
+from streamdp.store import archive, database, outbox, reconcile, row_checksums, verified_open
+from streamdp.store.anchor import Anchor, AnchorLine, Spending, StoreState
 from streamdp.store.gates import GateRuns
 from streamdp.store.ledger import chain, charges, ledger
 from streamdp.store.sqlite import SqliteStore

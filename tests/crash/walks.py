@@ -17,8 +17,8 @@ from pathlib import Path
 
 from streamdp.errors import IntegrityError, StreamdpError
 from streamdp.privacy.filters import Caps
-from streamdp.store.anchor.reconcile import reconcile
 from streamdp.store.ledger import ledger
+from streamdp.store.reconcile import reconcile
 from streamdp.store.sqlite import SqliteStore
 from tests.crash import tracer
 from tests.crash.adopted import adopted

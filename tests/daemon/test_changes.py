@@ -14,7 +14,7 @@ from streamdp.cli import cli
 from streamdp.config import load
 from streamdp.config.model import Changed
 from streamdp.daemon.alerts import conditions
-from streamdp.log.setup import close
+from streamdp.log import close
 from streamdp.store.migrations import open_to_read
 
 CONFIG = """

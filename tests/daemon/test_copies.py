@@ -17,9 +17,9 @@ from streamdp.config import Configuration
 from streamdp.daemon.runtime import Runtime, runtime
 from streamdp.errors import IntegrityError, StoreError
 from streamdp.store import backup
-from streamdp.store.anchor.reconcile import reconcile
 from streamdp.store.backup import add_copy, copies, name_of, newest_at, put_back
 from streamdp.store.database import connect_to_read
+from streamdp.store.reconcile import reconcile
 from streamdp.store.verified_open import verify_copy
 from tests.crash.home import CONFIG, Home
 from tests.worlds import START, EventLog, ReplayedEntropy

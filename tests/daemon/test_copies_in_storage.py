@@ -14,10 +14,9 @@ from streamdp.config import Configuration, load
 from streamdp.daemon.copies import Objects
 from streamdp.daemon.runtime import Runtime
 from streamdp.errors import ConfigurationError, IntegrityError, SourceError, StoreError
-from streamdp.log.setup import close
-from streamdp.objects.address import parsed
-from streamdp.objects.storage import listed
-from streamdp.store.anchor.reconcile import reconcile
+from streamdp.log import close
+from streamdp.objects import listed, parsed
+from streamdp.store.reconcile import reconcile
 from tests.crash.home import CONFIG, Home
 from tests.daemon.test_copies import HOUR, WHO, live, spent, watch
 from tests.objects import conftest as objects
@@ -133,7 +132,7 @@ def test_what_is_cut_off_on_its_way_removes_no_older_copy(
     def cut(address: object, content: object) -> None:
         from io import BytesIO
 
-        from streamdp.objects import storage
+        from streamdp import objects as storage
 
         storage.write(address, BytesIO(content.read(100)))  # type: ignore[arg-type, attr-defined]
 

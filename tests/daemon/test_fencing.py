@@ -17,8 +17,7 @@ from streamdp.daemon.runtime import SystemClock, runtime
 from streamdp.errors import StoreError
 from streamdp.privacy.draws import OperatingSystemEntropy
 from streamdp.store import database
-from streamdp.store.anchor.anchor import default_anchor
-from streamdp.store.anchor.check import require_agreement
+from streamdp.store.anchor import default_anchor, require_agreement
 from streamdp.store.database import connect_to_read
 from streamdp.store.sqlite import SqliteStore
 from tests.daemon.test_daemon import COMMAND, Start, home, start, wait_for

@@ -13,8 +13,8 @@ import pytest
 
 from streamdp.daemon.runtime import runtime
 from streamdp.errors import IntegrityError
-from streamdp.store.anchor.reconcile import reconcile
 from streamdp.store.database import connect_to_read
+from streamdp.store.reconcile import reconcile
 from streamdp.store.verified_open import verify
 from tests.crash.home import Home
 from tests.daemon.test_copies import WHO, spent

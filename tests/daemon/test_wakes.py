@@ -12,7 +12,7 @@ from apscheduler.triggers.cron import CronTrigger
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamdp.daemon.wakes import STEP, Wakes
+from streamdp.daemon.daemon import STEP, Wakes
 from streamdp.sections.schedules import Schedule
 from streamdp.sources.windows import DAY
 from tests.worlds import START, HandClock

@@ -13,7 +13,7 @@ import pytest
 
 from streamdp.cli import COMMANDS
 from streamdp.config import json_schema
-from streamdp.log.events import EVENTS
+from streamdp.log import EVENTS
 from tests.docs.blocks import DOCS, GENERATED
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from streamdp.planning import lost_spending
-from streamdp.store.anchor import reconcile
+from streamdp.store import reconcile
 from tests.drills.lost_anchor import Way, drill, drills
 
 

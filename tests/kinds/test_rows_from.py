@@ -14,7 +14,7 @@ from streamdp.cli import cli
 from streamdp.config import load
 from streamdp.errors import ConfigurationError
 from streamdp.kinds.configured import RowsFromJob
-from streamdp.log.setup import close
+from streamdp.log import close
 from streamdp.types import Batch, Json, Row
 
 CONFIG = """

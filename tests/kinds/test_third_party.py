@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from streamdp.cli import cli
 from streamdp.errors import ConfigurationError
 from streamdp.kinds import registry
-from streamdp.log.setup import close
+from streamdp.log import close
 from streamdp.types import Json
 
 CONFIG = """

@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 
 from streamdp.errors import ConfigurationError
-from streamdp.log.events import EVENTS
-from streamdp.log.read import Filter, follow, read
-from streamdp.log.setup import close, configure
+from streamdp.log import EVENTS, Filter, close, configure, follow, read
 from streamdp.types import Log
 
 PRIVATE = {"rows", "count", "counts", "values", "value", "duration", "seconds", "score", "n"}

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamdp.backends.spark.engine import stored_at
-from streamdp.objects.address import identity, is_address, parsed
+from streamdp.backends.spark import stored_at
+from streamdp.objects import identity, is_address, parsed
 
 SAME = (
     *("s3://lake/a/b.parquet", "S3://lake/a/b.parquet", "s3a://lake/a/b.parquet"),

@@ -18,8 +18,7 @@ import pytest
 
 from streamdp.backends.duckdb.objects import ObjectsBackend, taken
 from streamdp.errors import SourceError
-from streamdp.objects.address import parsed
-from streamdp.objects.storage import copy, etag, listed
+from streamdp.objects import copy, etag, listed, parsed
 from streamdp.sources.files import ObjectSource
 from streamdp.types import CellQuery, File, Grid
 from tests.objects.servers import Storage, minio, rclone
@@ -67,8 +66,8 @@ def test_a_process_that_is_killed_leaves_no_record(lake: Storage, tmp_path: Path
     lake.put("in/a.csv", CANARY)
     code = (
         "from streamdp.backends.duckdb import objects as copies\n"
-        "from streamdp.objects import address, storage\n"
-        "held = copies.taken(storage.listed(address.parsed('s3://lake/in/a.csv')))\n"
+        "from streamdp import objects\n"
+        "held = copies.taken(objects.listed(objects.parsed('s3://lake/in/a.csv')))\n"
         "print(open(held.files[0].path).read(), flush=True)\n"
         "import signal; signal.pause()\n"
     )

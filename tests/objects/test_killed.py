@@ -15,7 +15,7 @@ from types import ModuleType
 
 import pytest
 
-import streamdp.sinks.objects as sink
+import streamdp.sinks.files as sink
 from streamdp import wiring
 from streamdp.backends.duckdb import objects as copies
 from streamdp.config import load

@@ -10,10 +10,8 @@ import pytest
 from streamdp.backends.duckdb.objects import taken
 from streamdp.config import load
 from streamdp.errors import SinkError, StreamdpError
-from streamdp.objects.address import parsed
-from streamdp.objects.storage import _connected, listed
-from streamdp.sinks.files import FilesSink, Form
-from streamdp.sinks.objects import ObjectsSink
+from streamdp.objects import _connected, listed, parsed
+from streamdp.sinks.files import FilesSink, Form, ObjectsSink
 from tests.objects.servers import SECRET, Storage
 from tests.sinks.targets import release
 from tests.sources.test_one_budget import FILES, configured, part, ran, released

@@ -98,8 +98,7 @@ def test_a_partition_that_is_completed_while_it_is_listed_is_whole_or_waits(
     tmp_path: Path, lake: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its last object and its marker come between the two listings."""
-    from streamdp.objects.address import Address, parsed
-    from streamdp.objects.storage import listed
+    from streamdp.objects import Address, listed, parsed
     from streamdp.sources import files as objects
     from streamdp.types import File
 
@@ -333,9 +332,9 @@ def test_a_storage_that_is_away_costs_nothing(
 
 def _forget() -> None:
     """File systems are kept with the credentials they were made with."""
-    from streamdp.objects import storage
+    from streamdp import objects
 
-    storage._connected.cache_clear()
+    objects._connected.cache_clear()
 
 
 def _charges(folder: Path) -> int:

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from streamdp.mechanisms.quantile_tree.grains import exact_quantiles
 from streamdp.mechanisms.quantile_tree.planning.simulation import rank_errors
-from streamdp.priors.band import band
-from streamdp.priors.shapes import Cauchy, Laplace, Uniform
+from streamdp.priors.shapes import Cauchy, Laplace, Uniform, band
 from streamdp.simulation.comparison import figures
 from streamdp.types import CellCounts, Grid
 

@@ -9,11 +9,11 @@ import pytest
 from click.testing import CliRunner
 from pydantic import SecretStr
 
-from streamdp.backends.postgres.section import PostgresEngine
+from streamdp.backends.postgres import PostgresEngine
 from streamdp.cli import cli
 from streamdp.config import load
 from streamdp.errors import ConfigurationError
-from streamdp.log.setup import close
+from streamdp.log import close
 from streamdp.sources.section import SourceSection
 from streamdp.sources.windows import Windows
 

@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner
 from pydantic import SecretStr
 
-from streamdp.backends.mariadb.section import MariaDBEngine
+from streamdp.backends.mariadb import MariaDBEngine
 from streamdp.cli import cli
 from streamdp.config import load
 from streamdp.errors import ConfigurationError
-from streamdp.log.setup import close
+from streamdp.log import close
 from streamdp.sources.section import SourceSection
 from streamdp.sources.windows import Windows
 from tests.contract.servers import asked, mariadb
@@ -210,8 +210,7 @@ def certificate(folder: Path, name: str) -> tuple[Path, Path]:
 
 def test_a_server_is_asked_over_tls_that_names_it(open_folder: Path) -> None:
     """Another name, another authority, or none at all: nothing is sent to it."""
-    from streamdp.backends.mariadb.engine import MariaDBBackend
-    from streamdp.backends.mariadb.section import ServerAddress
+    from streamdp.backends.mariadb import MariaDBBackend, ServerAddress
     from streamdp.backends.sql.relation import Relation
     from streamdp.errors import SourceError
     from streamdp.types import Batch

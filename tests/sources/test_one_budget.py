@@ -15,7 +15,7 @@ from streamdp.cli import cli
 from streamdp.config import load
 from streamdp.errors import StreamdpError
 from streamdp.files import file_at, resolve
-from streamdp.log.setup import close
+from streamdp.log import close
 from streamdp.sources.section import SourceSection, same_data
 from streamdp.store.database import connect_to_read
 from streamdp.store.ledger import source_binding

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from streamdp.cli import cli
 from streamdp.config import load
 from streamdp.errors import ConfigurationError
-from streamdp.log.setup import close
+from streamdp.log import close
 from streamdp.sources.section import SourceSection, same_data
 from tests.sources.test_databases import DATABASE, RIDES, SERVER, ran, written
 

@@ -15,7 +15,7 @@ from streamdp.database import Database
 from streamdp.errors import BudgetExhaustedError, IntegrityError, LockedError, StoreError
 from streamdp.privacy.filters import Caps
 from streamdp.store import archive, database
-from streamdp.store.anchor.anchor import (
+from streamdp.store.anchor import (
     Anchor,
     NewerAnchorError,
     Spending,
@@ -26,8 +26,8 @@ from streamdp.store.anchor.anchor import (
     scan,
     sealed,
 )
-from streamdp.store.anchor.reconcile import require_lost
 from streamdp.store.ledger import chain
+from streamdp.store.reconcile import require_lost
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Batch, Charge
 from tests.worlds import EPSILON_NANO, World, without
@@ -432,6 +432,6 @@ def test_a_folder_that_cannot_be_synced_is_an_error_of_the_store(
     def full(folder: Path) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("streamdp.store.anchor.anchor.sync", full)
+    monkeypatch.setattr("streamdp.store.anchor.sync", full)
     with pytest.raises(StoreError, match="anchor"):
         World(tmp_path)

@@ -13,14 +13,13 @@ from streamdp.errors import BudgetExhaustedError, ConfigurationError, IntegrityE
 from streamdp.privacy.accountants import epsilon_of_rho
 from streamdp.privacy.events import approximate, charge_of, pure, zero_concentrated
 from streamdp.privacy.filters import Caps, Item, Limit
-from streamdp.store.anchor.anchor import Anchor, default_anchor
-from streamdp.store.anchor.check import require_agreement
-from streamdp.store.anchor.reconcile import Bound, adopt, reconcile
+from streamdp.store.anchor import Anchor, default_anchor, require_agreement
 from streamdp.store.database import connect_to_read
 from streamdp.store.ledger import chain, ledger
 from streamdp.store.ledger.charges import CHARGES
 from streamdp.store.ledger.ledger import held_by, rooms
 from streamdp.store.ledger.privacy_guarantee import loss_of, recompute
+from streamdp.store.reconcile import Bound, adopt, reconcile
 from streamdp.store.verified_open import verify
 from streamdp.types import Batch, Charge
 from tests.store.kept import LedgerStore, terms

@@ -12,7 +12,7 @@ import pytest
 
 from streamdp.daemon.lock import store_lock
 from streamdp.errors import IntegrityError, StoreError
-from streamdp.store.anchor.anchor import Anchor, default_anchor
+from streamdp.store.anchor import Anchor, default_anchor
 from streamdp.store.backup import backup
 from streamdp.store.database import connect, connect_to_read
 from streamdp.store.migrations import open_to_read

@@ -10,8 +10,7 @@ from streamdp.errors import IntegrityError
 from streamdp.privacy.filters import Caps, Limit
 from streamdp.reports import verification
 from streamdp.reports.holds import holds
-from streamdp.store.anchor.anchor import default_anchor, newest_target
-from streamdp.store.anchor.check import state_of
+from streamdp.store.anchor import default_anchor, newest_target, state_of
 from streamdp.store.ledger import chain
 from streamdp.store.reading.reports import measure_of_job
 from streamdp.store.sqlite import SqliteStore

@@ -15,12 +15,11 @@ from streamdp.errors import ConfigurationError, IntegrityError, StoreError
 from streamdp.privacy.filters import Caps
 from streamdp.sources.windows import DAY, WindowSource
 from streamdp.store import gates
-from streamdp.store.anchor.anchor import Anchor, AnchorLine, default_anchor
-from streamdp.store.anchor.check import require_agreement
-from streamdp.store.anchor.reconcile import Bound, adopt, reconcile
+from streamdp.store.anchor import Anchor, AnchorLine, default_anchor, require_agreement
 from streamdp.store.backup import backup, put_back
 from streamdp.store.database import connect_to_read
 from streamdp.store.ledger import ledger
+from streamdp.store.reconcile import Bound, adopt, reconcile
 from streamdp.store.verified_open import verify
 from streamdp.types import Batch, Charge
 from tests.store.kept import terms

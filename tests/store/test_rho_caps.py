@@ -16,13 +16,12 @@ from streamdp.privacy.accountants import epsilon_of_rho
 from streamdp.privacy.amounts import UNBOUNDED
 from streamdp.privacy.events import charge_of, pure, zero_concentrated
 from streamdp.privacy.filters import Caps, Limit
-from streamdp.store.anchor.anchor import default_anchor
-from streamdp.store.anchor.check import require_agreement
-from streamdp.store.anchor.reconcile import reconcile
+from streamdp.store.anchor import default_anchor, require_agreement
 from streamdp.store.database import connect_to_read, transaction
 from streamdp.store.ledger import chain, ledger
 from streamdp.store.ledger.privacy_guarantee import loss_of, recompute
 from streamdp.store.reading.reports import job_report, scope_reports
+from streamdp.store.reconcile import reconcile
 from streamdp.store.sqlite import SqliteStore
 from streamdp.store.verified_open import verify
 from streamdp.types import Batch, Charge

@@ -8,7 +8,7 @@ import pytest
 
 from streamdp.errors import IntegrityError
 from streamdp.reports.verification import examined
-from streamdp.store.anchor.anchor import default_anchor
+from streamdp.store.anchor import default_anchor
 from streamdp.store.backup import backup, put_back
 from streamdp.store.database import connect_to_read
 from streamdp.store.migrations import STEPS

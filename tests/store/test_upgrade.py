@@ -16,12 +16,11 @@ import pytest
 
 from streamdp.errors import IntegrityError, StoreError
 from streamdp.store import archive, migrations
-from streamdp.store.anchor.anchor import Anchor, Spending, default_anchor
-from streamdp.store.anchor.check import require_agreement
-from streamdp.store.anchor.reconcile import reconcile
+from streamdp.store.anchor import Anchor, Spending, default_anchor, require_agreement
 from streamdp.store.backup import put_back
 from streamdp.store.database import connect_to_read, require_sound
 from streamdp.store.ledger.dry_run import copy_of, try_release
+from streamdp.store.reconcile import reconcile
 from streamdp.store.release_rows import whole_rows
 from streamdp.store.sqlite import SqliteStore
 from streamdp.store.verified_open import verify

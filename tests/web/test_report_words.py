@@ -21,7 +21,7 @@ from click.testing import CliRunner
 from streamdp.answers.regression import History, Scales
 from streamdp.cli import cli
 from streamdp.config import Configuration, load
-from streamdp.log.setup import close
+from streamdp.log import close
 from streamdp.reports.plain import guessed_right
 from streamdp.reports.releases import changes
 from streamdp.reports.releases.changes import (

@@ -19,8 +19,7 @@ from typing import BinaryIO
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.errors import SourceError
-from streamdp.objects.address import parsed
-from streamdp.objects.storage import copy, listed
+from streamdp.objects import copy, listed, parsed
 from streamdp.types import Batch, File
 
 AT_ONCE = 8

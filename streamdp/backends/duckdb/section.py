@@ -11,7 +11,7 @@ from pydantic import Field
 from streamdp.backends.limits import Limits
 from streamdp.backends.section import EngineSection, Location, Start
 from streamdp.lakes import lake_of
-from streamdp.objects.address import is_address
+from streamdp.objects import is_address
 from streamdp.sections.dialects import Dialect
 from streamdp.sections.document import Document, Path
 from streamdp.types import Backend

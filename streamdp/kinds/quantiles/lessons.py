@@ -16,7 +16,7 @@ from streamdp.learning.features import NUMBERS, calendar, calendar_names, clock
 from streamdp.learning.learner import CountedPlan, DrawnPlan, ReleasePlan
 from streamdp.learning.mixture.mixture import BayesianMixture, PlanBasis
 from streamdp.learning.summary import best_fixed, components, middles
-from streamdp.priors.band import band
+from streamdp.priors.shapes import band
 from streamdp.types import Batch, FloatArray, History, Json, Lesson, Prior, Row, Step
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from streamdp.kinds.study import ORACLE, ReplayedRelease, Stream, Study, Trace
 from streamdp.learning.learner import DrawnPlan
 from streamdp.mechanisms.quantile_tree.grains import exact_quantiles
 from streamdp.mechanisms.quantile_tree.planning.simulation import rank_errors
-from streamdp.priors.band import SHARES, band
+from streamdp.priors.shapes import SHARES, band
 from streamdp.types import CellCounts, FloatArray, Outcome
 
 

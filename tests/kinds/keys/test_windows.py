@@ -16,7 +16,7 @@ from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.cli import cli
 from streamdp.config import load
 from streamdp.errors import ConfigurationError
-from streamdp.log.setup import close
+from streamdp.log import close
 from streamdp.store.database import connect_to_read
 from streamdp.store.release_rows import ROWS_OF_RELEASE
 from streamdp.types import Json, KeyCounts

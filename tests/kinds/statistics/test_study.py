@@ -18,7 +18,7 @@ from streamdp.kinds.statistics.kind import Statistics
 from streamdp.kinds.statistics.section import StatisticsSection
 from streamdp.kinds.statistics.study import StatisticsStudy
 from streamdp.kinds.study import ORACLE, Stream
-from streamdp.log.setup import close
+from streamdp.log import close
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.simulation.comparison import replay
 from streamdp.types import FloatArray, Json

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from streamdp.cli import cli
 from streamdp.daemon.runtime import SystemClock
-from streamdp.log.setup import close
+from streamdp.log import close
 from streamdp.privacy.events import epsilon_of
 from streamdp.store.database import connect_to_read
 from streamdp.store.ledger.chain import Events

@@ -15,8 +15,8 @@ from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.duckdb.files import VIEW
 from streamdp.backends.duckdb.lines import TextFiles, dialect_of, header_of
 from streamdp.backends.duckdb.parquet import LONGEST, Parquet
-from streamdp.backends.mariadb.dialect import MariaDBDialect
-from streamdp.backends.postgres.dialect import PostgresDialect
+from streamdp.backends.mariadb import MariaDBDialect
+from streamdp.backends.postgres import PostgresDialect
 from streamdp.types import File, IntArray
 
 

@@ -40,8 +40,8 @@ from streamdp.mechanisms.quantile_tree.planning.accuracy import Believed
 from streamdp.mechanisms.quantile_tree.planning.rank_law import SAMPLES, rank_samples, uniforms
 from streamdp.mechanisms.quantile_tree.pulls import draw_strengths, off_atoms, outside
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
-from streamdp.priors.band import band
 from streamdp.priors.joint import JointPrior
+from streamdp.priors.shapes import band
 from streamdp.types import FloatArray, IntArray
 
 CHANCE = 1e-3

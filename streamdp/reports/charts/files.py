@@ -1,29 +1,38 @@
-"""Answers as SVG: a row each, with its interval and its value."""
+"""Pictures as files: answers as SVG, a row each, and a job's series by matplotlib, an extra."""
 
 from __future__ import annotations
 
+import importlib.util
+import io
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
-from streamdp.errors import StreamdpError
+import numpy as np
+
+from streamdp.errors import ConfigurationError, StreamdpError
 from streamdp.reports.charts.frame import (
     RIGHT,
     TOP,
     WIDTH,
     Scale,
+    across_of,
     alone,
     round_numbers,
     spanning,
     whole,
 )
-from streamdp.types import Json
+from streamdp.types import FloatArray, Json
+
+if TYPE_CHECKING:
+    from streamdp.reports.releases.digest import Digest
 
 HIGH, SIDE, HEAD, BELOW = 22, 300, 30, 50
 LETTERS = 40
 """Letters of a label for which there is room on its side."""
 
 
-def drawn(job: str, rows: Sequence[Mapping[str, Json]], *, shares: bool = False) -> str:
+def draw_answers(job: str, rows: Sequence[Mapping[str, Json]], *, shares: bool = False) -> str:
     """The answers about a job, as an SVG file.
 
     What all answers have in common stands above them, and what bars and ticks are; what their
@@ -88,3 +97,54 @@ def _grid(across: Scale, top: int, ground: int, *, shares: bool) -> Sequence[str
         found.append(f'<text class="tick" x="{x:.1f}" y="{ground + 18}" text-anchor="middle">')
         found.append(f"{100 * number:g} %</text>" if shares else f"{number:g}</text>")
     return found
+
+
+INCHES, DOTS = (11.0, 4.6), 150
+
+
+def draw_series(digest: Digest, form: str) -> bytes:
+    """The picture as PNG or PDF: dots of what was drawn, lines of the best, their intervals.
+
+    Raises:
+        ConfigurationError: The extra is not installed.
+    """
+    if importlib.util.find_spec("matplotlib") is None:
+        hint = "pip install 'streamdp[plot]', or write an .svg, which needs nothing"
+        raise ConfigurationError("this picture needs matplotlib", hint=hint)
+    from matplotlib import colormaps
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=INCHES, dpi=DOTS, layout="constrained")
+    axes = figure.subplots()
+    is_time = digest.picture.axis == "time"
+    times = np.array(digest.picture.times, dtype="datetime64[s]" if is_time else "int64")
+    series = digest.picture.series
+    colours = colormaps["viridis"].resampled(len(series) + 1)
+    for index, each in enumerate(series):
+        best, colour = each.best, colours(index)
+        if best.lower is not None and best.upper is not None:
+            ends = _floats(best.lower), _floats(best.upper)
+            axes.fill_between(times, *ends, color=colour, alpha=0.15, lw=0)
+        if each.estimate is not None:
+            axes.plot(times, _floats(each.raw.values), ".", color=colour, ms=3, alpha=0.45)
+        axes.plot(times, _floats(best.values), color=colour, lw=1.5, label=each.name)
+    low, high = digest.picture.reach()
+    room = (high - low) * 0.05 or 1.0
+    if not is_time:
+        marks = across_of(digest.picture).marks
+        axes.set_xticks([at for at, _ in marks], [name for _, name in marks])
+    axes.set_ylim(low - room, high + room)
+    axes.set_title(digest.job, loc="left", fontweight="bold")
+    axes.set_ylabel(digest.picture.unit)
+    axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    if 1 < len(series) <= 24:
+        title = " · ".join(digest.picture.labels)
+        figure.legend(loc="outside right upper", title=title, frameon=False, reverse=True)
+    file = io.BytesIO()
+    figure.savefig(file, format=form)
+    return file.getvalue()
+
+
+def _floats(values: tuple[float | None, ...]) -> FloatArray:
+    return np.array([float("nan") if value is None else value for value in values])

@@ -23,18 +23,22 @@ from streamdp.privacy.amounts import ATTO, NANO, delta_text, epsilon_text
 from streamdp.privacy.events import approximate, charge_of, pure, zero_concentrated
 from streamdp.privacy.filters import Measure
 from streamdp.store import row_checksums
-from streamdp.store.anchor.anchor import (
+from streamdp.store.anchor import (
     SHARED,
     Anchor,
     AnchorLine,
+    Difference,
     NewerAnchorError,
     Spending,
     StoreState,
+    charges_after,
+    difference,
+    history,
     is_readable,
     newest_target,
     scan,
+    state_of,
 )
-from streamdp.store.anchor.check import Difference, charges_after, difference, history, state_of
 from streamdp.store.database import connect, connect_to_read, transaction
 from streamdp.store.gates import end_open_runs
 from streamdp.store.ledger import ledger, source_binding

@@ -1,1 +1,0 @@
-"""MariaDB: asked where the records are."""

@@ -1,1 +1,0 @@
-"""PostgreSQL: asked where the records are."""

@@ -1,1 +1,0 @@
-"""Spark: for records that outgrow one machine."""

@@ -1,1 +1,0 @@
-"""Log: a closed list of events that hold public facts only."""

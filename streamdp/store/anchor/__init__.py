@@ -1,1 +1,0 @@
-"""The anchor: an append-only file on another volume that knows every charge before the ledger."""
