@@ -6,7 +6,9 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
+
+from tests.chance import settled
 
 QUICK = (
     *("types/", "config/", "priors/", "log/", "privacy/accounting/", "privacy/noise/"),
@@ -28,19 +30,40 @@ SPARK = 3
 HERE = Path(__file__).parent
 
 
-# All properties with more examples: pytest --hypothesis-profile=long. No deadline: processors vary.
-settings.register_profile("short", max_examples=25, deadline=None)
-settings.register_profile("long", max_examples=400, deadline=None)
+# All properties with more examples: pytest --hypothesis-profile=long. Neither a deadline nor a rate
+# is asked for: processors vary. The short profile tries the same examples in every run, so that it
+# fails for everyone or for nobody; the long one looks for others.
+HASTE = (HealthCheck.too_slow,)
+settings.register_profile(
+    "short", max_examples=25, deadline=None, derandomize=True, suppress_health_check=HASTE
+)
+settings.register_profile("long", max_examples=400, deadline=None, suppress_health_check=HASTE)
 settings.load_profile("short")  # before the plugin of hypothesis loads what it is asked for
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Try more examples in the long profile, and look for quick tests where they are."""
+    """Settle chance, try more examples in the long profile, look for quick tests where they are."""
+    settled.settle()
     if config.option.markexpr == "long":
         settings.load_profile("long")
     whole = config.args_source == pytest.Config.ArgsSource.TESTPATHS
     if whole and config.option.markexpr == "quick":
         config.args[:] = [str(HERE / each) for each in QUICK]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
+) -> None:
+    """Draw by the name of a fixture while it is made, whichever test asks for it first."""
+    case = getattr(request, "param_index", 0)
+    settled.begin(f"{request.node.nodeid}/{fixturedef.argname}/{case}")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> None:
+    """Draw by the name of a test while it runs."""
+    settled.begin(item.nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -312,13 +312,13 @@ def test_a_container_stays_where_a_restart_does_not_mend(code: int, tmp_path: Pa
     """It says so, tells its probes, and ends with the code when it is stopped."""
     running = stay(tmp_path, f"exit {code}")
     told = tmp_path / "ended"
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 600
     while not (told.exists() and told.read_text()) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert told.read_text() == f"{code}\n"
     assert running.poll() is None
     running.send_signal(signal.SIGTERM)
-    out, said = running.communicate(timeout=30)
+    out, said = running.communicate(timeout=600)
     assert running.returncode == code
     assert out == "started run --no-page\n"
     assert f"exit code {code}" in said
@@ -329,7 +329,7 @@ def test_a_container_ends_where_a_restart_may_mend(code: int, tmp_path: Path) ->
     """At once and with the same code; a file of the life before means nothing."""
     (tmp_path / "ended").write_text("6\n")
     running = stay(tmp_path, f"exit {code}")
-    running.communicate(timeout=30)
+    running.communicate(timeout=600)
     assert running.returncode == code
     assert not (tmp_path / "ended").exists()
 
@@ -347,7 +347,7 @@ def test_signals_reach_the_daemon_of_a_container(tmp_path: Path) -> None:
     running.send_signal(signal.SIGHUP)
     assert running.stdout.readline() == "loaded\n"
     running.send_signal(signal.SIGTERM)
-    out, _ = running.communicate(timeout=30)
+    out, _ = running.communicate(timeout=600)
     assert (out, running.returncode) == ("stopped\n", 0)
 
 

@@ -139,7 +139,7 @@ def test_records_in_memory_are_read_by_one_instance_a_thread_and_process() -> No
     here = id(kept())
     child = multiprocessing.get_context("fork").Process(target=_forked, args=(here,))
     child.start()
-    child.join(60)
+    child.join(600)
     assert child.exitcode == 0
 
 

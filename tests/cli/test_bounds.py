@@ -41,7 +41,7 @@ def streamdp(*arguments: str | bytes, folder: Path) -> subprocess.CompletedProce
         capture_output=True,
         text=True,
         cwd=folder,
-        timeout=60,
+        timeout=600,
         preexec_fn=limited,
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
     )

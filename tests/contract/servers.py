@@ -66,7 +66,7 @@ def postgres(*, home: Path | None = None) -> Iterator[str | None]:
             yield ready(server, f"host={home} user=postgres dbname=postgres")
         finally:
             server.send_signal(signal.SIGINT)
-            server.wait(30)
+            server.wait(600)
 
 
 def binaries() -> Path | None:
@@ -109,7 +109,7 @@ def _die_with_parent() -> None:
 def ready(server: subprocess.Popen[bytes], conninfo: str) -> str:
     import psycopg
 
-    for _ in range(300):
+    for _ in range(6000):
         try:
             psycopg.connect(conninfo, connect_timeout=2).close()
         except psycopg.Error:
@@ -160,7 +160,7 @@ def mariadb(*options: str, home: Path | None = None) -> Iterator[str | None]:
             yield _answers(running, f"mariadb://root@localhost/mysql?socket={socket}")
         finally:
             running.send_signal(signal.SIGTERM)
-            running.wait(30)
+            running.wait(600)
 
 
 def mariadb_binaries() -> tuple[str, str] | None:
@@ -190,7 +190,7 @@ def asked(url: str) -> Any:
 def _answers(server: subprocess.Popen[bytes], url: str) -> str:
     import pymysql
 
-    for _ in range(300):
+    for _ in range(6000):
         if server.poll() is not None:
             break
         if not Path(url.partition("=")[2]).exists():

@@ -23,8 +23,17 @@ CHANGES = {
 }
 
 
-def counted(backend: Backend, where: str, change: Callable[[], object]) -> dict[int, int]:
-    """Records by value, of a question that is asked while something is changed."""
+def counted(
+    backend: Backend, where: str, asked: Callable[[], bool], change: Callable[[], object]
+) -> dict[int, int]:
+    """Records by value, of a question in whose midst something is changed.
+
+    Args:
+        backend: Who is asked.
+        where: A condition that takes a while for each record.
+        asked: Whether the server works at the question.
+        change: What is done then.
+    """
     query, found = CellQuery("x", GRID, where=where), dict[int, int]()
     backend.check(query, FILE)
 
@@ -34,9 +43,10 @@ def counted(backend: Backend, where: str, change: Callable[[], object]) -> dict[
 
     asking = threading.Thread(target=ask)
     asking.start()
-    time.sleep(0.3)
+    while asking.is_alive() and not asked():
+        time.sleep(0.01)
     change()
-    asking.join(30)
+    asking.join(600)
     return found
 
 
@@ -49,6 +59,7 @@ def test_postgresql_answers_from_one_state(postgres_server: str, change: str) ->
         "detach": ["ALTER TABLE changing DETACH PARTITION changing_b"],
     }
     backend = PostgresBackend(postgres_server, Relation("changing"))
+    sleeps = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
     with psycopg.connect(postgres_server, autocommit=True) as server:
         server.execute("CREATE TABLE changing (p INT, x INT) PARTITION BY LIST (p)")
         for part, key in (("a", 1), ("b", 2)):
@@ -61,6 +72,7 @@ def test_postgresql_answers_from_one_state(postgres_server: str, change: str) ->
             found = counted(
                 backend,
                 "pg_sleep(0.02) IS NOT NULL",
+                lambda: server.execute(sleeps).fetchone() == (1,),
                 lambda: [server.execute(each) for each in said[change]],
             )
             assert found == {7: RECORDS}
@@ -74,6 +86,7 @@ def test_mariadb_answers_from_one_state(mariadb_server: str, change: str) -> Non
     """A partition that is dropped meanwhile waits for the question."""
     said = CHANGES | {"drop": ["ALTER TABLE changing DROP PARTITION b"]}
     backend = MariaDBBackend(ServerAddress.of(mariadb_server), Relation("changing"))
+    sleeps = "SELECT 1 FROM information_schema.processlist WHERE state = 'User sleep'"
     with connected(mariadb_server) as server, server.cursor() as cursor:
         cursor.execute("DROP TABLE IF EXISTS changing")
         parts = "PARTITION a VALUES IN (1), PARTITION b VALUES IN (2)"
@@ -83,6 +96,7 @@ def test_mariadb_answers_from_one_state(mariadb_server: str, change: str) -> Non
             found = counted(
                 backend,
                 "SLEEP(0.02) = 0",
+                lambda: cursor.execute(sleeps) == 1,
                 lambda: [cursor.execute(each) for each in said[change]],
             )
             assert found == {7: RECORDS}

@@ -20,6 +20,8 @@ from tests.invariants import violations
 
 DEMO = Path(__file__).parents[2] / "config.yaml"
 COMMAND = [sys.executable, "-m", "streamdp"]
+PATIENCE = 600
+"""Seconds: what takes two may take a loaded machine many times as long."""
 
 
 @pytest.fixture
@@ -53,16 +55,16 @@ def wait_for(home: Path, event: str, count: int = 1) -> None:
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
-    for _ in range(600):
-        if holds():
-            return
+    until = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < until, f"it did not come in {PATIENCE} s"
         time.sleep(0.05)
-    raise AssertionError("it did not come in 30 s")
 
 
 def events(home: Path) -> list[str]:
+    """Events of whole lines of the log: another process may be writing one."""
     path = home / "streamdp.log"
-    lines = path.read_text().splitlines() if path.exists() else []
+    *lines, _ = path.read_text().split("\n") if path.exists() else [""]
     return [json.loads(line)["event"] for line in lines]
 
 
@@ -74,7 +76,7 @@ def test_it_catches_up_and_stops_within_a_release(home: Path, start: Start) -> N
     daemon = start("run")
     wait_for(home, "release.committed", 3)
     daemon.send_signal(signal.SIGTERM)
-    assert daemon.wait(timeout=60) == 0
+    assert daemon.wait(timeout=PATIENCE) == 0
     assert events(home)[-1] == "daemon.stopped"
     assert violations(home / "streamdp.db", sinks=2) == []
     assert "release.burnt" not in events(home)
@@ -88,7 +90,7 @@ def test_a_single_run_that_is_stopped_says_so(home: Path, start: Start) -> None:
     once = start("run", "--once")
     wait_for(home, "release.committed", 3)
     once.send_signal(signal.SIGTERM)
-    _, told = once.communicate(timeout=60)
+    _, told = once.communicate(timeout=PATIENCE)
     assert once.returncode == 1
     assert "stopped by a signal" in told
     assert violations(home / "streamdp.db", sinks=2) == []
@@ -100,7 +102,7 @@ def test_a_second_daemon_is_refused(home: Path, start: Start) -> None:
     wait_for(home, "release.committed", 20)
     before = connect_to_read(home / "streamdp.db").execute("SELECT max(seq) FROM ledger").fetchone()
     second = start("run", "--once")
-    assert second.wait(timeout=60) == 5
+    assert second.wait(timeout=PATIENCE) == 5
     after = connect_to_read(home / "streamdp.db").execute("SELECT max(seq) FROM ledger").fetchone()
     assert after == before
 

@@ -34,7 +34,7 @@ class Hanging(MemoryBackend):
 
     def answer(self, query: Query, batch: Batch) -> CellCounts:
         self.asking.set()
-        assert self.released.wait(60)
+        assert self.released.wait(600)
         if self.interrupted:
             raise SourceError("it was cancelled")
         return MemoryBackend.answer(self, query, batch)
@@ -76,7 +76,7 @@ def test_a_source_that_hangs_stops_its_own_jobs_only(tmp_path: Path) -> None:
         rounds = rounds_of(world, stopping)
         rounds.adopt({"hung": hung, "free": free})
         rounds.wake([hung], ["hung"], world.log)
-        assert backend.asking.wait(30)
+        assert backend.asking.wait(600)
         rounds.wake([free], ["free"], world.log)
         wait_until(lambda: released(world, "free") == 5)
         assert [each.source for each in rounds.busy()] == ["s"]
@@ -95,7 +95,7 @@ def test_what_wakes_in_the_round_of_its_source_has_its_turn_in_it(tmp_path: Path
         rounds = rounds_of(world, Event())
         rounds.adopt({"hung": hung, "beside": beside})
         rounds.wake([hung], ["hung"], world.log)
-        assert backend.asking.wait(30)
+        assert backend.asking.wait(600)
         rounds.wake([beside], ["beside"], world.log)
         assert len(rounds.busy()) == 1
         backend.released.set()
@@ -109,7 +109,7 @@ def test_a_cancelled_question_is_burnt_and_no_problem_of_its_source(tmp_path: Pa
         rounds = rounds_of(world, stopping)
         rounds.adopt({"hung": hung})
         rounds.wake([hung], ["hung"], world.log)
-        assert backend.asking.wait(30)
+        assert backend.asking.wait(600)
         stopping.set()
         rounds.interrupt()
         wait_until(lambda: not rounds.busy())
@@ -126,7 +126,7 @@ def test_a_question_that_cannot_be_cancelled_commits_nothing_once_it_is_left(
         rounds = rounds_of(world, Event())
         rounds.adopt({"hung": hung})
         rounds.wake([hung], ["hung"], world.log)
-        assert backend.asking.wait(30)
+        assert backend.asking.wait(600)
         assert [each.job for each in world.store.abandon(world.clock.now())] == ["hung"]
         backend.released.set()
         wait_until(lambda: not rounds.busy())
@@ -140,7 +140,7 @@ def test_a_charge_in_flight_is_not_taken_for_one_that_a_dead_process_left(tmp_pa
         rounds = rounds_of(world, Event())
         rounds.adopt({"hung": hung})
         rounds.wake([hung], ["hung"], world.log)
-        assert backend.asking.wait(30)
+        assert backend.asking.wait(600)
         assert world.store.recover(world.clock.now()) == ()
         world.store.close()
         world.open()  # as after a kill

@@ -104,7 +104,7 @@ def run(block: Block, folder: Path, conninfo: Mapping[str, str], where: str) -> 
     elif block.kind in ("sh", "python"):
         command = [sys.executable, "-"] if block.kind == "python" else ["bash", "-euo", "pipefail"]
         ended = subprocess.run(
-            command, input=block.text, cwd=folder, capture_output=True, text=True, timeout=300
+            command, input=block.text, cwd=folder, capture_output=True, text=True, timeout=1200
         )
         assert ended.returncode == 0, f"{where}\n{ended.stdout}\n{ended.stderr}"
 

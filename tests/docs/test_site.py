@@ -23,7 +23,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     strict = ["--fail-on-warning", "--nitpicky", "--quiet", "-d", str(folder / "trees")]
     command = [sys.executable, "-m", "sphinx", *strict, str(DOCS), str(folder / "html")]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=1200)
     assert ended.returncode == 0, ended.stderr
     assert not ended.stderr
     return folder / "html"

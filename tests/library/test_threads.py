@@ -36,14 +36,14 @@ def test_blocks_of_several_threads_end_with_the_last() -> None:
     def other() -> None:
         with one_thread():
             begun.set()
-            over.wait(10)
+            over.wait(600)
 
     beside = threading.Thread(target=other)
     with one_thread():
         with one_thread():
             assert threads() == ONE
         beside.start()
-        begun.wait(10)
+        begun.wait(600)
     assert threads() == ONE
     over.set()
     beside.join()

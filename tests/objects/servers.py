@@ -14,6 +14,8 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 
+from tests.ports import free_port
+
 USER, SECRET = "reader-of-lakes", "sesame-open-wide"
 BUCKET = "lake"
 
@@ -108,13 +110,6 @@ def rclone(home: Path) -> Iterator[Storage | None]:
         yield _filled(port, process)
 
 
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
-
-
 @contextmanager
 def _running(command: list[str], variables: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
     from tests.contract.servers import _die_with_parent
@@ -130,11 +125,11 @@ def _running(command: list[str], variables: Mapping[str, str]) -> Iterator[subpr
         yield process
     finally:
         process.kill()
-        process.wait(30)
+        process.wait(600)
 
 
 def _filled(port: int, process: subprocess.Popen[bytes]) -> Storage:
-    for _ in range(300):
+    for _ in range(6000):
         with socket.socket() as tried:
             if tried.connect_ex(("127.0.0.1", port)) == 0:
                 break
@@ -152,7 +147,7 @@ def _filled(port: int, process: subprocess.Popen[bytes]) -> Storage:
         endpoint_override=f"127.0.0.1:{port}",
         allow_bucket_creation=True,
     )
-    for _ in range(100):
+    for _ in range(3000):
         try:
             writer.create_dir(BUCKET)
         except OSError:

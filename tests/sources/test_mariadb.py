@@ -102,7 +102,7 @@ def test_one_table_is_paid_from_one_budget(tmp_path: Path, server: str) -> None:
 
 def test_a_server_that_is_reached_otherwise_is_the_same(tmp_path: Path, open_folder: Path) -> None:
     """By a socket and, after a start with another port and number, by TCP, by another user."""
-    from tests.objects.servers import free_port
+    from tests.ports import free_port
 
     rows = "SELECT TIMESTAMP '2024-01-01 05:00' AS t, 10 * seq AS x FROM seq_0_to_9"
     listening = ("--skip-networking=0", "--bind-address=127.0.0.1")
@@ -214,7 +214,7 @@ def test_a_server_is_asked_over_tls_that_names_it(open_folder: Path) -> None:
     from streamdp.backends.sql.relation import Relation
     from streamdp.errors import SourceError
     from streamdp.types import Batch
-    from tests.objects.servers import free_port
+    from tests.ports import free_port
 
     chain, key = certificate(open_folder, "localhost")
     foreign, _ = certificate(open_folder, "other")

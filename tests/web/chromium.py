@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -12,6 +11,8 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from tests.ports import free_port
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -31,18 +32,11 @@ def serving(home: Path, port: int = 0) -> Iterator[str]:
         yield address
     finally:
         server.terminate()
-        server.communicate(timeout=20)
-
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+        server.communicate(timeout=600)
 
 
 def _wait_for(address: str, server: subprocess.Popen[bytes]) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + 600
     while time.monotonic() < until and server.poll() is None:
         try:
             with urllib.request.urlopen(address, timeout=5):  # noqa: S310

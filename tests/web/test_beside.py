@@ -27,8 +27,8 @@ from streamdp.web.app import application, listening
 from streamdp.web.reader import Reader
 from tests.children import in_child
 from tests.crash.home import Home
+from tests.ports import free_port
 from tests.web.addresses import HOST
-from tests.web.chromium import free_port
 
 NOBODY = 65_534
 
@@ -43,7 +43,7 @@ def answers(address: str) -> bool:
 
 
 def wait_until(address: str, there: bool) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + 600
     while answers(address) != there:
         assert time.monotonic() < until, f"{address} is {'not ' if there else ''}there"
         time.sleep(0.2)
@@ -61,7 +61,7 @@ def test_the_page_lives_and_ends_with_the_daemon(tmp_path: Path, end: signal.Sig
     try:
         wait_until(f"http://127.0.0.1:{port}/readyz", there=True)
         daemon.send_signal(end)
-        daemon.wait(timeout=60)
+        daemon.wait(timeout=600)
         wait_until(f"http://127.0.0.1:{port}/healthz", there=False)
     finally:
         daemon.kill()

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from streamdp.types import Json
-from tests.web.chromium import free_port
+from tests.ports import free_port
 from tests.web.test_beside import wait_until
 
 MONITORING = Path(__file__).parents[2] / "deploy" / "monitoring"
@@ -52,7 +52,7 @@ def prometheus(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         try:
             wait_until(f"http://127.0.0.1:{page}/metrics", there=True)
             wait_until(f"{address}/-/ready", there=True)
-            until = time.monotonic() + 60
+            until = time.monotonic() + 600
             while not results(address, "count_over_time(streamdp_jobs[1h]) >= 2"):
                 assert time.monotonic() < until, "the page is not scraped"
                 time.sleep(0.2)
@@ -92,7 +92,7 @@ def test_each_panel_shows_something(prometheus: str) -> None:
 
 def test_each_rule_is_evaluated(prometheus: str) -> None:
     """None ends in an error; what a healthy store shows fires nothing at once."""
-    until = time.monotonic() + 60
+    until = time.monotonic() + 600
     while any(rule["health"] == "unknown" for rule in rules(prometheus)):
         assert time.monotonic() < until, "the rules are not evaluated"
         time.sleep(0.2)

@@ -15,10 +15,10 @@ from streamdp.types import Json
 from streamdp.web.app import ImpatientProtocol, application
 from streamdp.web.pages import statement_of
 from streamdp.web.reader import Reader, View
-from tests.web.chromium import free_port
+from tests.ports import free_port
 
 REQUEST = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n"
-LONGEST = 20.0
+LONGEST = 300.0
 """Seconds after which a connection that is still open counts as kept."""
 
 
