@@ -93,7 +93,7 @@ def test_a_rollup_of_no_group_is_named_as_that_of_all_of_them() -> None:
 
 def test_rows_of_a_table_are_counted_as_the_sentence_above_counts_them() -> None:
     """Those of all groups together are not among the other rows that may be unusual."""
-    one = PeriodRow({"airport": "JFK", "cell": None}, "", (0.0, 0.0, 0.0), "", True, None)
+    one = PeriodRow({"airport": "JFK", "cell": None}, "", (0.0, 0.0, 0.0), "", "sum", None)
     both = replace(one, labels={"airport": None, "cell": None})
     assert _rows_said([both, one, one], ("airport",)) == (
         "Each of 2 rows, and 1 of all groups together"

@@ -387,7 +387,7 @@ def test_variances_of_periods_are_means_of_those_of_their_days(
     assert found.value == pytest.approx((mean[0], low[0], high[0]))
     assert found.moved is not None
     assert found.moved.by == pytest.approx((mean[0] - mean[1], low[0] - high[1], high[0] - low[1]))
-    assert (found.adds_up, found.averaged, found.is_mean) == (False, True, False)
+    assert found.pooled == "mean of batches"
     name = "spread · variance, mean of 6 days"
     assert f"{found.moved.said(name, '')}." in now.words.changed
     assert "averaged over the days" in now.words.about_changes
@@ -405,11 +405,11 @@ def test_means_of_periods_are_those_of_ask(configuration: Configuration) -> None
     assert mean.value == (now["value"], now["lower"], now["upper"])
     assert mean.moved is not None
     assert mean.moved.by[0] == pytest.approx(now["value"] - then["value"])
-    assert (mean.adds_up, mean.averaged, mean.is_mean) == (False, False, True)
+    assert mean.pooled == "mean"
     assert mean.unit == "minutes"
     assert "delay · mean" in found.words.headline
     assert f"{mean.moved.said('delay · mean', 'minutes')}." in found.words.changed
-    assert "counts, sums and means" in found.words.about_changes
+    assert "those of sums and means" in found.words.about_changes
 
 
 def test_releases_are_read_where_their_values_are_averaged(

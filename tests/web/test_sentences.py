@@ -143,7 +143,7 @@ def test_a_headline_says_its_value_of_other_groups(others: int) -> None:
 def test_sentences_on_changes_say_how_many_they_leave_out(many: int) -> None:
     """Rows of measures beside the headline; one sentence each, then the number of the others."""
     rows = tuple(
-        PeriodRow({"measure": f"m{at}"}, f"m{at}", (9, 8, 10), "", True, Moved((3, 2, 4)))
+        PeriodRow({"measure": f"m{at}"}, f"m{at}", (9, 8, 10), "", "sum", Moved((3, 2, 4)))
         for at in range(many)
     )
     period = Period("2013-W52", 1_387_756_800, 1_388_361_600)

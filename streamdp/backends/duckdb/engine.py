@@ -230,25 +230,22 @@ class DuckDBBackend(SqlBackend):
                 that it is compared with: no record would count.
         """
         expressions = list(expressions)
-        self._require_comparable(where, expressions, table, source)
+        pairs = comparisons([*([] if where is None else [where]), *expressions])
         wanted = conditions(where, expressions)
-        if wanted:
-            parts = ", ".join(f"({sql}) AS c{i}" for i, sql in enumerate(wanted))
-            kinds = self.describe(f"SELECT {parts} FROM {table}").values()
-            require_conditions(dict(zip(wanted, kinds, strict=True)), source)
+        parts = [*(sql for sql, _ in pairs), *wanted]
+        if parts:
+            named = ", ".join(f"({sql}) AS c{i}" for i, sql in enumerate(parts))
+            kinds = list(self.describe(f"SELECT {named} FROM {table}").values())
+            self._require_comparable(pairs, kinds[: len(pairs)], source)
+            require_conditions(dict(zip(wanted, kinds[len(pairs) :], strict=True)), source)
 
     def _require_comparable(
-        self, where: str | None, expressions: Iterable[str], table: str, source: str
+        self, pairs: Sequence[tuple[str, str]], described: Sequence[str], source: str
     ) -> None:
         """Refuse a constant that DuckDB cannot cast to the type of what it is compared with.
 
         Within TRY it would be null for every record, and none would count, without a word.
         """
-        pairs = comparisons([*([] if where is None else [where]), *expressions])
-        if not pairs:
-            return
-        parts = ", ".join(f"({sql}) AS c{i}" for i, (sql, _) in enumerate(pairs))
-        described = self.describe(f"SELECT {parts} FROM {table}").values()
         kinds = ["TIMESTAMP" if kind == NANOSECONDS else kind for kind in described]
         asked = [(kind, constant) for kind, (_, constant) in zip(kinds, pairs, strict=True)]
         if self._comparable.issuperset(asked) or self._are_comparable(asked):

@@ -1,7 +1,7 @@
 """A period of a job beside those before it: its rows as a whole, and how each changed.
 
-Changes of quantiles are those of `streamdp ask --compare`. A change of a count or a sum has the
-interval of its noise alone: how likely it is beyond that is not measured, and so not said.
+Changes of quantiles are those of `streamdp ask --compare`. A change of a count, sum or mean has the
+interval of what is released: how likely it is beyond that is not measured, and so not said.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import islice
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from streamdp.answers.periods import AROUND, Period, Step, holding
 from streamdp.config import Configuration
@@ -61,6 +61,9 @@ MOST_FILES = 1000
 """Releases of files up to which a page compares: none is found by its date without reading all."""
 
 Interval = tuple[float, float, float]
+
+Pooled = Literal["sum", "mean", "mean of batches", "quantile"]
+"""How a value of a period follows: from all batches, or as the mean of what each says of itself."""
 """A value and the ends of its interval."""
 
 _NONE: Interval = (0.0, 0.0, 0.0)
@@ -101,22 +104,18 @@ class PeriodRow:
         name: The same as people say it.
         value: Of the period.
         unit: Of the value; empty without one.
-        adds_up: Whether it is a sum over batches.
+        pooled: How it follows from the batches.
         moved: Since the period before; None where that is not known.
         never_negative: Whether it is a count, or a sum of values from 0 on.
-        averaged: Whether it is the mean of what batches say, because that does not add up.
-        is_mean: Whether it is the mean of all records of the period.
     """
 
     labels: Mapping[str, str | None]
     name: str
     value: Interval
     unit: str
-    adds_up: bool
+    pooled: Pooled
     moved: Moved | None
     never_negative: bool = False
-    averaged: bool = False
-    is_mean: bool = False
 
     @property
     def shown(self) -> Interval:
@@ -201,9 +200,9 @@ class Comparison:
 
     def called(self, row: PeriodRow) -> str:
         """The name of a row, and of what its value is the mean."""
-        if row.averaged:
+        if row.pooled == "mean of batches":
             return f"{row.name}, mean of {self.batches} {several(self.each)}"
-        return f"{row.name} a {self.each}" if row.adds_up and self.per_batch else row.name
+        return f"{row.name} a {self.each}" if row.pooled == "sum" and self.per_batch else row.name
 
 
 def comparison(
@@ -495,34 +494,27 @@ class _Compared:
             if (group and group not in known) or (only and only.items() - labels.items()):
                 continue
             is_mean = self.measured.is_mean(labels.get(MEASURED[0]) or "")
-            adds_up = NESTED not in named and not is_mean
+            pooled: Pooled = "quantile" if NESTED in named else "mean" if is_mean else "sum"
+            uneven = unlike and pooled == "sum"
             try:
                 value = ask(group)
             except ConfigurationError:
                 if is_mean:
                     answered.discard(tuple(labels.values()))
                 continue
-            shared = len(self.places) if adds_up and unlike else 1
+            shared = len(self.places) if uneven else 1
             moved = None
             if self.places_before:
                 moved = (
-                    self._counted(value, *earlier[tuple(named.items())], unlike=adds_up and unlike)
+                    self._counted(value, *earlier[tuple(named.items())], unlike=uneven)
                     if NESTED not in named
                     else self._quantile(float(named[NESTED]), group)
                 )
             ends = value.value / shared, value.lower / shared, value.upper / shared
             name = self._called(labels)
             never_negative = is_never_negative(self.measured, labels)
-            yield PeriodRow(
-                labels,
-                name,
-                ends,
-                self._unit(labels),
-                adds_up,
-                moved,
-                never_negative,
-                is_mean=is_mean,
-            )
+            unit = self._unit(labels)
+            yield PeriodRow(labels, name, ends, unit, pooled, moved, never_negative)
         yield from self._averaged(only, answered)
 
     def _averaged(
@@ -550,7 +542,7 @@ class _Compared:
             if was and self.measured.questions(labels[MEASURED[0]] or "", both) == 1:
                 moved = Moved((value[0] - was[0], value[1] - was[2], value[2] - was[1]))
             name = self._called(labels)
-            yield PeriodRow(labels, name, value, self._unit(labels), False, moved, averaged=True)
+            yield PeriodRow(labels, name, value, self._unit(labels), "mean of batches", moved)
 
     def _called(self, labels: Mapping[str, str | None]) -> str:
         """The name of a row as people say it."""
@@ -625,7 +617,7 @@ def _chosen(
 
     of_all = next((row for row in found.rows if by and alike(row, True)), None)
     named = of_all or next((row for row in found.rows if alike(row, False)), None)
-    counts = (row for row in found.rows if row.adds_up)
+    counts = (row for row in found.rows if row.pooled == "sum")
     return named or max(counts, key=lambda row: row.value[0], default=None)
 
 
@@ -649,7 +641,7 @@ def _earlier(
                     value = ask(group).value
                 except ConfigurationError:
                     break
-                if chosen.adds_up:
+                if chosen.pooled == "sum":
                     value *= (1 if found.per_batch else found.batches) / len(places)
                 yield value
                 break

@@ -434,7 +434,7 @@ def _is_like(row: PeriodRow, main: PeriodRow, by: tuple[str, ...] = ()) -> bool:
         len([name for name, text in each.labels.items() if text and name not in by])
         for each in (row, main)
     ]
-    return row is main or ((row.adds_up or row.averaged or row.is_mean) and many[0] == many[1])
+    return row is main or (row.pooled != "quantile" and many[0] == many[1])
 
 
 def _by_clearness(rows: Sequence[PeriodRow]) -> list[PeriodRow]:
@@ -486,19 +486,20 @@ def about_changes(compared: Comparison | None) -> str:
     if not compared.rows:
         return "What this job releases does not add up over batches, so periods are not compared."
     said = f"{_many(compared.batches, compared.each)} against {compared.batches_before}."
-    if compared.per_batch and any(row.adds_up for row in compared.rows):
+    pooled = {row.pooled for row in compared.rows}
+    if compared.per_batch and "sum" in pooled:
         said += (
             f" Counts and sums are means of a {compared.each}, because the periods have not as"
             f" many {several(compared.each)}."
         )
-    if any(row.adds_up or row.is_mean for row in compared.rows):
-        with_means = any(row.is_mean for row in compared.rows)
-        whose = "counts, sums and means" if with_means else "counts and sums"
+    if pooled & {"sum", "mean"}:
+        others = "sums and means" if "mean" in pooled else "sums"
         said += (
-            f" The ranges of {whose} are those of the added noise alone. How likely it is"
-            " that whatever produces the records has changed is not measured for them."
+            f" The ranges of counts are those of the added noise; those of {others} reckon with"
+            " what clipping hides, too. How likely it is that whatever produces the records has"
+            " changed is not measured for them."
         )
-    if any(row.averaged for row in compared.rows):
+    if "mean of batches" in pooled:
         said += (
             f" What neither adds up nor has a mean, such as a variance, is averaged over the"
             f" {several(compared.each)}; its range is as wide as if all of them were off the same"
