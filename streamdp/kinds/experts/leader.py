@@ -10,7 +10,6 @@ Only contrasts between experts are looked at: what all experts lose together say
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -54,13 +53,11 @@ class Leader:
         whiten: Into these coordinates, shape (h, k - 1, k).
         restore: Back to losses but for their level, shape (h, k, k - 1).
         variances: Of the priors there, shape (h, s, k - 1).
-        deviation: Of the noise in the difference of one expert from all, on the average.
     """
 
     whiten: FloatArray
     restore: FloatArray
     variances: FloatArray
-    deviation: float
 
     @property
     def experts(self) -> int:
@@ -88,7 +85,7 @@ class Leader:
             whiten += [axes.T @ inverse @ contrasts.T]
             restore += [contrasts @ white @ axes]
             spread += [variance * np.square(SIZES)[:, None] * variances.clip(0.0)]
-        return cls(np.array(whiten), np.array(restore), np.array(spread), math.sqrt(variance))
+        return cls(np.array(whiten), np.array(restore), np.array(spread))
 
     def weights(self, seen: Moments | None) -> FloatArray:
         """All weight on the expert that leads; the same for all before anything was seen."""
@@ -100,6 +97,14 @@ class Leader:
         shares = np.exp(evidence - evidence.max())
         shares /= shares.sum()
         return self.first((shares[:, :, None] * self.variances / total * white).sum(axis=1))
+
+    def noise_of(self, differences: FloatArray) -> FloatArray:
+        """Variance of the noise that a release has in differences of weighted losses.
+
+        Args:
+            differences: Weights that sum to nought, shape (m, k).
+        """
+        return np.asarray(np.square(differences @ self.restore[0]).sum(axis=1))
 
     def first(self, believed: FloatArray) -> FloatArray:
         """All weight on the expert of the least loss.

@@ -3,8 +3,8 @@
 AdaHedge holds its regret whatever the losses are. To follow the least sum of released losses, or
 the leader of a posterior, does better where losses are mostly noise and steady; a mixture over
 rates of forgetting does where the best expert changes. An outer AdaHedge weighs the four by the
-released losses of what they played. The mixture begins behind the others by a multiple of the noise
-of one release: where noise is large, it has to show for longer that something changes.
+released losses of what they played. Either leader is charged the noise of what it has gained on the
+least sum so far: where noise is large, it has to show for longer that it is better.
 
 Reads releases alone: post-processing, no privacy cost. Released losses have the true ones as their
 mean and the weights are fixed before them, so what is held on released losses is held on true ones
@@ -22,10 +22,9 @@ from streamdp.kinds.experts.hedge import Hedge
 from streamdp.kinds.experts.leader import Leader
 from streamdp.types import FloatArray, Json
 
-BEHIND = 6.0
-"""How far the mixture begins behind, in deviations of the noise between experts. Without it, regret
-of steady leaders at ε·n = 9 is up to a third larger; twice as much costs a tenth where they change.
-"""
+CAUTION = np.array([0.0, 0.0, 0.75, 1.5])
+"""Deviations of noise by which each way has to gain on the least sum. Without them, regret of
+steady leaders at ε·n = 9 is up to half larger; twice as many cost a tenth where they change."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,11 +35,13 @@ class State:
         inner: AdaHedge over the experts.
         outer: AdaHedge over the ways of following them.
         memories: Of releases, by rate of forgetting.
+        unsure: Variance of the noise in what each way has gained on the least sum, shape (4,).
     """
 
     inner: Hedge
     outer: Hedge
     memories: Memories
+    unsure: FloatArray
 
     def to_json(self) -> Json:
         """Numbers alone, as the store keeps them."""
@@ -48,6 +49,7 @@ class State:
             "inner": [self.inner.losses.tolist(), self.inner.gap],
             "outer": [self.outer.losses.tolist(), self.outer.gap],
             "memories": self.memories.to_json(),
+            "unsure": self.unsure.tolist(),
         }
 
 
@@ -63,25 +65,26 @@ class OnlineLearner:
 
     def start(self) -> State:
         """The state before any release."""
-        outer = Hedge(np.array([0.0, 0.0, 0.0, self._behind]))
-        return State(Hedge.over(self.leader.experts), outer, Memories.nothing(self.leader))
+        inner, outer = Hedge.over(self.leader.experts), Hedge.over(len(WAYS))
+        return State(inner, outer, Memories.nothing(self.leader), np.zeros(len(WAYS)))
 
     def restored(self, state: Json) -> State:
-        """The state that `State.to_json` wrote, here or in a version before the mixture.
+        """The state that `State.to_json` wrote, here or in an earlier version.
 
-        Then there were AdaHedge, a leader of all releases and one of late ones. What the first two
-        had seen is kept; the mixture begins.
+        Before the mixture there were AdaHedge, a leader of all releases and one of late ones. What
+        the first two had seen is kept; the mixture begins. Later the noise of gains was not kept.
         """
         inner, outer = (Hedge(np.array(state[name][0]), state[name][1]) for name in _HEDGES)
         if len(outer.losses) == len(WAYS):
-            return State(inner, outer, Memories.from_json(state["memories"]))
+            unsure = np.array(state.get("unsure", np.zeros(len(WAYS))))
+            return State(inner, outer, Memories.from_json(state["memories"]), unsure)
         by_weight, leading, _ = outer.losses.tolist()
-        behind = min(by_weight, leading) + self._behind
-        outer = Hedge(np.array([by_weight, by_weight, leading, behind]), outer.gap)
+        ways = [by_weight, by_weight, leading, min(by_weight, leading)]
+        outer = Hedge(np.array(ways), outer.gap)
         memories = Memories.nothing(self.leader)
         total, weight, squares = state["memories"][0]
         memories.totals[-1], memories.weights[-1], memories.squares[-1] = total, weight, squares
-        return State(inner, outer, memories)
+        return State(inner, outer, memories, np.zeros(len(WAYS)))
 
     def weights(self, state: State) -> FloatArray:
         """Weight of each expert for the next batch, shape (k,); they sum to one."""
@@ -89,9 +92,12 @@ class OnlineLearner:
 
     def observe(self, state: State, losses: FloatArray) -> State:
         """The state after the released losses of one batch, shape (k,)."""
-        played = self._players(state) @ losses
+        players = self._players(state)
+        unsure = state.unsure + self.leader.noise_of(players - players[_LEAST_SUM])
+        charged = CAUTION * (np.sqrt(unsure) - np.sqrt(state.unsure))
+        outer = state.outer.observe(players @ losses + charged)
         memories = state.memories.after(self.leader, losses)
-        return State(state.inner.observe(losses), state.outer.observe(played), memories)
+        return State(state.inner.observe(losses), outer, memories, unsure)
 
     def _players(self, state: State) -> FloatArray:
         """Weights of each way of following, shape (4, k), in the order of `WAYS`."""
@@ -100,12 +106,10 @@ class OnlineLearner:
         least = weighed if seen is None else np.eye(self.leader.experts)[weighed.argmax()]
         return np.array([weighed, least, self.leader.weights(seen), memories.leading(self.leader)])
 
-    @property
-    def _behind(self) -> float:
-        return BEHIND * self.leader.deviation
-
 
 _HEDGES = ("inner", "outer")
+
+_LEAST_SUM = 1
 
 WAYS = (
     ("AdaHedge", "holds its regret whatever the losses are"),

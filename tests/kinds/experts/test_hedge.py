@@ -101,6 +101,14 @@ def test_a_state_of_an_earlier_version_keeps_what_it_saw() -> None:
     assert found.outer.losses[:3].tolist() == [4.0, 4.0, 5.0]
     _, later = play_on(online, found, losses, 0.0)
     assert np.isfinite(online.weights(later)).all()
+    stored = {key: each for key, each in state.to_json().items() if key != "unsure"}
+    assert online.weights(online.restored(stored)).tolist() == online.weights(state).tolist()
+
+
+def test_ways_are_charged_the_noise_of_what_they_gain() -> None:
+    """The variance of differences is that of the noise a leader was made for."""
+    leader, weights = learner(5, 0.2).leader, np.array([[1.0, 0.0, -1.0, 0.0, 0.0]])
+    assert leader.noise_of(weights) == pytest.approx([2.0 * 0.2**2], rel=1e-6)
 
 
 def test_a_leader_that_jumps_is_followed_soon() -> None:
