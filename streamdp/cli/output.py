@@ -1,4 +1,4 @@
-"""Tables: drawn on a terminal, tab-separated in a pipe, JSON lines or CSV when asked."""
+"""Tables, drawn on a terminal, tab-separated in a pipe, JSON or CSV when asked; and progress."""
 
 from __future__ import annotations
 
@@ -17,9 +17,13 @@ from streamdp.types import Json
 
 if TYPE_CHECKING:
     from rich.measure import Measurement
+    from rich.progress import Progress, ProgressColumn
     from rich.table import Table
 
 Form = Literal["table", "json", "csv"]
+
+SAY_EVERY = 5.0
+"""Seconds between lines that say how far long work is, where no bar can be drawn."""
 
 _TIME = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\dZ)$")
 
@@ -206,6 +210,15 @@ def _text(cell: Json) -> str:
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 """Heights of a sparkline."""
+
+
+def progress_bar(time: ProgressColumn) -> Progress:
+    """A bar on standard error: what is done, of how many, and a time."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), time
+    return Progress(*columns, console=Console(stderr=True))
 
 
 def sparkline(values: Sequence[float | None], width: int = 30) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from streamdp.cli.options import config_option, load_configuration, own_store
+from streamdp.cli.output import SAY_EVERY, progress_bar
 from streamdp.cli.streams import print_error
 from streamdp.errors import StreamdpError
 from streamdp.text import require_name
@@ -136,9 +137,6 @@ def _caught(stopped: list[int]) -> Iterator[None]:
             signal.signal(each, handler)
 
 
-SAY_EVERY = 5.0
-"""Seconds between lines that say how far long work is, where no bar can be drawn."""
-
 LONG_WAIT = 10
 """Seconds of slots from which on a gate's backlog is announced."""
 
@@ -149,17 +147,9 @@ def _progress() -> Iterator[Progress]:
     if not sys.stderr.isatty():
         yield _lines(time.monotonic)
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-    from rich.progress import TimeRemainingColumn as Remaining
+    from rich.progress import TimeRemainingColumn
 
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        Remaining(),
-        console=Console(stderr=True),
-    )
+    bar = progress_bar(TimeRemainingColumn())
     tasks: dict[str, int] = {}
 
     def show(job: Task, done: int, total: int) -> None:

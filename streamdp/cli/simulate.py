@@ -21,8 +21,7 @@ from streamdp.cli.options import (
     load_configuration,
     require_job,
 )
-from streamdp.cli.output import print_rows
-from streamdp.cli.run import SAY_EVERY
+from streamdp.cli.output import SAY_EVERY, print_rows, progress_bar
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
@@ -278,16 +277,8 @@ def _progress(total: int) -> Iterator[Progress]:
     if not sys.stderr.isatty():
         yield _lines(time.monotonic)
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import TimeElapsedColumn
 
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-    )
-    with bar:
+    with progress_bar(TimeElapsedColumn()) as bar:
         task = bar.add_task("replays", total=total)
         yield lambda done, total: bar.update(task, completed=done)

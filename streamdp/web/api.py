@@ -8,6 +8,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from streamdp.log import LEVELS
 from streamdp.privacy.amounts import ATTO, NANO, number_text
 from streamdp.reports.budget import Budget, ends_of, jobs_of, then_of
 from streamdp.reports.releases.series import columns_of
@@ -21,7 +22,6 @@ from streamdp.types import Json
 from streamdp.version import __version__
 from streamdp.web import forms
 from streamdp.web.charts import PARAMETERS, STRETCHES, draw, wanted
-from streamdp.web.log import LEVELS
 from streamdp.web.pages import asked_lines, asked_names, asked_of, budgets_of, job_of, statement_of
 from streamdp.web.reader import View
 from streamdp.web.requests import Parameters, as_json, missing

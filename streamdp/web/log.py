@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from streamdp.log import EVENTS, Filter, read
-from streamdp.log import LEVELS as KNOWN
 from streamdp.types import Json
 
-LEVELS = KNOWN
 MOST = 200
 """Lines."""
 

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from streamdp.errors import StreamdpError
-from streamdp.log import EVENTS
+from streamdp.log import EVENTS, LEVELS
 from streamdp.reports.budget import Budget, Lasts, budgets, budgets_if, questions, what_if
 from streamdp.reports.charts.frame import SIZES
 from streamdp.reports.charts.lines import spark, steps
@@ -55,7 +55,7 @@ from streamdp.types import Column, Json, Release
 from streamdp.web import tables
 from streamdp.web.charts import PARAMETERS, STRETCHES, draw, wanted
 from streamdp.web.forms import render, sized, symbol
-from streamdp.web.log import LEVELS, newest_lines
+from streamdp.web.log import newest_lines
 from streamdp.web.reader import View
 from streamdp.web.report import Grid, changes_grid
 from streamdp.web.requests import MovedRequest, Parameters, bad, missing, tagged

@@ -27,7 +27,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class BatchPlaces:
     """Where some releases lie on one axis, in their order.
 
     Args:
@@ -43,7 +43,7 @@ class Places:
     said: str = ""
 
 
-def places_of(releases: Sequence[Release]) -> Places:
+def places_of(releases: Sequence[Release]) -> BatchPlaces:
     """Place the releases of one job: as ranks only where keys have neither a date nor a number.
 
     Batches that grow all begin as one: their ends are their places.
@@ -52,17 +52,17 @@ def places_of(releases: Sequence[Release]) -> Places:
     begins = {each.window_start for each in found}
     if len(found) > 1 and len(begins) == 1 and None not in begins:
         found.sort(key=lambda each: each.window_end or 0)
-        return Places(tuple(found), tuple(each.window_end or 0 for each in found), "time")
+        return BatchPlaces(tuple(found), tuple(each.window_end or 0 for each in found), "time")
     moments = [_known_moment(each) for each in found]
     if None not in moments:
         said = "" if None not in begins else "by the date in the name of each batch"
-        return Places(tuple(found), tuple(each or 0 for each in moments), "time", said)
+        return BatchPlaces(tuple(found), tuple(each or 0 for each in moments), "time", said)
     numbers = _numbers([each.batch for each in found])
     if numbers is not None:
         said = "by the number in the name of each batch"
-        return Places(tuple(found), numbers, "number", said)
+        return BatchPlaces(tuple(found), numbers, "number", said)
     said = "one after the other: their names have neither a date nor a number in common"
-    return Places(tuple(found), tuple(range(len(found))), "order", said)
+    return BatchPlaces(tuple(found), tuple(range(len(found))), "order", said)
 
 
 def moment_of(release: Release) -> int:
