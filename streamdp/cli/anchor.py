@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from streamdp.store.anchor import Difference
 
 
+NOTHING_LOST = "ledger and anchor agree: nothing is charged, and the store can be worked with"
+"""What is said, and is no failure, where there is nothing to do: a recovery may be run again."""
+
+
 @click.command()
 @click.option("--assume-spent", is_flag=True, required=True, help="Charge all that is missing.")
 @operator_option
@@ -39,6 +43,7 @@ def reconcile(assume_spent: bool, operator: str, reason: str, config_path: Path)
     ledger.
     """
     from streamdp.daemon.lock import store_lock
+    from streamdp.store.reconcile import agree
     from streamdp.store.reconcile import reconcile as reconcile_store
 
     if not assume_spent:
@@ -47,6 +52,9 @@ def reconcile(assume_spent: bool, operator: str, reason: str, config_path: Path)
     path, anchor = configuration.store.paths()
     about = {"operator": operator, "reason": reason}
     with store_lock(path):
+        if agree(path, anchor):
+            click.echo(NOTHING_LOST)
+            return
         terms, data = configuration.terms(), configuration.data()
         found = reconcile_store(path, anchor, terms, data, about, int(time.time()))
     _say_missing(found)
@@ -127,14 +135,16 @@ def adopt(
     from streamdp.store.clock_guard import written_at
     from streamdp.store.migrations import open_to_read
     from streamdp.store.reconcile import adopt as adopt_anchor
-    from streamdp.store.reconcile import require_lost
+    from streamdp.store.reconcile import agree
 
     configuration, now = load_configuration(config_path), int(time.time())
     path, where = configuration.store.paths()
     if until is not None and until > now:
         raise click.BadParameter("it is in the future", param_hint="'--until'")
     with store_lock(path):
-        require_lost(path, where)
+        if agree(path, where):
+            click.echo(NOTHING_LOST)
+            return
         store_beside(configuration, now).close()
         with closing(open_to_read(path)) as database:
             written = written_at(database)

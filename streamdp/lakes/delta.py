@@ -8,8 +8,11 @@ the table or to its folder's name.
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -34,7 +37,11 @@ def files_of(folder: str) -> tuple[File, ...]:
     """
     found: dict[str, File] = {}
     home = os.path.realpath(folder)
-    for place in _places(_table(folder)):
+    table = _table(folder)
+    places = _places(table)
+    if not _with_deletions(folder, table.version()).isdisjoint(places):
+        raise _unread(folder, ["deletionVectors"])
+    for place in places:
         path = os.path.join(folder, place)
         file = file_at(path)
         outside = os.path.commonpath([os.path.realpath(path), home]) != home
@@ -111,6 +118,54 @@ def _places(table: DeltaTable) -> list[str]:
     return [unquote(each) for each in named]
 
 
+def _with_deletions(folder: str, version: int) -> set[str]:
+    """Paths of files of which the log deletes records, whether or not its protocol says so.
+
+    The library tells them too, but ends in an error where it cannot read a statistic, which one
+    record may bring about. Commits that the newest checkpoint of a single file holds are not read.
+
+    Raises:
+        SourceError: The log cannot be read.
+    """
+    log = Path(folder, MARK["delta"])
+    names = sorted(str(path.relative_to(log)) for path in log.rglob("*"))
+    whole = [name for name in names if _CHECKPOINT.fullmatch(name) and int(name[:20]) <= version]
+    names = [name for name in names if not whole or name >= whole[-1] or not name[:20].isdigit()]
+    found: set[str] = set()
+    try:
+        for name in names:
+            if name.endswith(".json"):
+                found |= _deletions_of_commit(log / name)
+            elif name.endswith(".parquet"):
+                found |= _deletions_of_checkpoint(log / name)
+    except (OSError, ValueError):
+        raise _unreadable(folder) from None
+    return found
+
+
+_CHECKPOINT = re.compile(r"\d{20}\.checkpoint\.parquet")
+
+
+def _deletions_of_commit(path: Path) -> set[str]:
+    content = path.read_bytes()
+    if b"deletionVector" not in content:
+        return set()
+    added = [json.loads(line).get("add") or {} for line in content.splitlines() if line.strip()]
+    return {unquote(each["path"]) for each in added if each.get("deletionVector")}
+
+
+def _deletions_of_checkpoint(path: Path) -> set[str]:
+    from pyarrow import parquet
+
+    kind = "add.deletionVector.storageType"
+    with parquet.ParquetFile(path) as file:
+        if all(file.schema.column(place).path != kind for place in range(len(file.schema))):
+            return set()
+        added = file.read(["add.path", kind]).flatten().flatten().flatten()
+    pairs = zip(added["add.path"].to_pylist(), added[kind].to_pylist(), strict=True)
+    return {unquote(place) for place, vector in pairs if vector is not None}
+
+
 def identity(folder: str) -> str:
     """Text that no other table has.
 
@@ -137,14 +192,22 @@ def _table(folder: str) -> DeltaTable:
         features = set(table.protocol().reader_features or ())
         mapping = table.metadata().configuration.get("delta.columnMapping.mode", "none")
     except (DeltaError, OSError, ValueError):
-        raise SourceError(
-            "this Delta table cannot be read", where=folder, hint="is its log whole and readable?"
-        ) from None
+        raise _unreadable(folder) from None
     unread = sorted(features - READ) + (["columnMapping"] if mapping != "none" else [])
     if unread:
-        raise SourceError(
-            f"this Delta table uses {', '.join(unread)}: its files alone do not tell its records",
-            where=folder,
-            hint="name it in Spark's catalog and read it with engine: spark, or write it without",
-        )
+        raise _unread(folder, unread)
     return table
+
+
+def _unreadable(folder: str) -> SourceError:
+    return SourceError(
+        "this Delta table cannot be read", where=folder, hint="is its log whole and readable?"
+    )
+
+
+def _unread(folder: str, features: Sequence[str]) -> SourceError:
+    return SourceError(
+        f"this Delta table uses {', '.join(features)}: its files alone do not tell its records",
+        where=folder,
+        hint="name it in Spark's catalog and read it with engine: spark, or write it without",
+    )

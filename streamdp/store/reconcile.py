@@ -256,7 +256,7 @@ def _bring_up(database: Database, anchor: Anchor, base: StoreState) -> None:
         return
     require_own(database, anchor)
     if base == anchor.last.target:
-        raise _nothing_lost()
+        raise StoreError("ledger and anchor agree: there is nothing to adopt")
     found = difference(database, anchor.path)
     if found.missing:
         raise IntegrityError(
@@ -267,20 +267,16 @@ def _bring_up(database: Database, anchor: Anchor, base: StoreState) -> None:
     anchor.rebind(nowhere, nowhere, found.unknown)
 
 
-def require_lost(path: Path, anchor_path: Path) -> None:
-    """Refuse where store and anchor agree, before anything is computed or asked.
+def agree(path: Path, anchor_path: Path) -> bool:
+    """Whether a store and its anchor know the same: nothing is lost.
 
     Raises:
-        StoreError: They agree, or there is no store.
         NewerAnchorError: A later version has written the anchor.
     """
+    if not path.exists() or not is_readable(anchor_path):
+        return False
     with closing(connect_to_read(path)) as database:
-        if is_readable(anchor_path) and newest_target(anchor_path) == state_of(database):
-            raise _nothing_lost()
-
-
-def _nothing_lost() -> StoreError:
-    return StoreError("ledger and anchor agree: there is nothing to adopt")
+        return newest_target(anchor_path) == state_of(database)
 
 
 def scopes_of(database: Database) -> list[str]:

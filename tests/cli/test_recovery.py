@@ -71,9 +71,17 @@ def test_reconcile_says_who_and_that_it_is_spent(released: Path) -> None:
     for left_out in (WHO[:2], WHO[2:]):
         assert typed("reconcile", "--assume-spent", *left_out).exit_code == 2
     assert typed("reconcile", *WHO).exit_code == 2
-    agreeing = typed("reconcile", "--assume-spent", *WHO)
-    assert isinstance(agreeing.exception, StreamdpError)
-    assert "agree" in str(agreeing.exception)
+
+
+def test_a_recovery_that_is_run_again_does_nothing(released: Path) -> None:
+    """Where ledger and anchor agree nothing is charged or written, and that is no failure."""
+    for command in (("reconcile", "--assume-spent"), ("anchor", "adopt", "--yes")):
+        before = [(released / name).read_bytes() for name in ("streamdp.db", "streamdp.db.anchor")]
+        agreeing = typed(*command, *WHO)
+        assert agreeing.exit_code == 0, agreeing.output
+        assert "nothing is charged" in agreeing.output
+        after = [(released / name).read_bytes() for name in ("streamdp.db", "streamdp.db.anchor")]
+        assert after == before
 
 
 def test_an_anchor_on_another_volume_is_lost_and_adopted(home: Path) -> None:

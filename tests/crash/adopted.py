@@ -9,7 +9,7 @@ from streamdp.config import Configuration
 from streamdp.planning.lost_spending import bounds
 from streamdp.store.database import connect
 from streamdp.store.migrations import migrate, open_to_read
-from streamdp.store.reconcile import Bound, adopt, require_lost
+from streamdp.store.reconcile import Bound, adopt
 from streamdp.types import Json
 
 
@@ -18,7 +18,6 @@ def adopted(
 ) -> dict[str, Bound]:
     """Charge bounds, of which some are stated in nano units; no file was removed meanwhile."""
     path, anchor = configuration.store.paths()
-    require_lost(path, anchor)
     with closing(connect(path, create=False)) as database:
         migrate(database, now)
     with closing(open_to_read(path)) as database:

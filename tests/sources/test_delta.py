@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -386,6 +387,61 @@ def test_tables_whose_files_do_not_tell_their_records_are_refused(
     for ask in (files_of, identity):
         with pytest.raises(SourceError, match=f"{feature}|cannot be read"):
             ask(str(tmp_path / "table"))
+
+
+INLINE = {"storageType": "i", "pathOrInlineDv": "", "sizeInBytes": 34, "cardinality": 1}
+"""Record 3 of a file is deleted: a bitmap of one number, in the log itself."""
+
+GONE = {
+    "storageType": "u",
+    "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^",
+    "offset": 4,
+    "sizeInBytes": 40,
+    "cardinality": 6,
+}
+"""Six are, by a file that is not there."""
+
+
+def _z85(content: bytes) -> str:
+    """Text of a binary, four bytes to five letters."""
+    letters = (
+        "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+    )
+    found = ""
+    for start in range(0, len(content), 4):
+        number = int.from_bytes(content[start : start + 4], "big")
+        found += "".join(letters[number // 85**place % 85] for place in range(4, -1, -1))
+    return found
+
+
+_NUMBERS = struct.pack("<IQIIIHHIHxx", 1681511377, 1, 0, 12346, 1, 0, 0, 16, 3)
+
+
+@pytest.mark.parametrize("vector", [INLINE | {"pathOrInlineDv": _z85(_NUMBERS)}, GONE])
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_records_are_not_read_that_a_vector_deletes(
+    tmp_path: Path, vector: dict[str, Any], checkpoint: bool
+) -> None:
+    """Even where the protocol of the table does not name the feature; once they are gone, it is."""
+    folder = tmp_path / "table"
+    append(folder, 1, list(range(10)))
+    assert sum(count for _, count in counted(folder)) == 10
+
+    def deleted(action: dict[str, Any]) -> list[dict[str, Any]]:
+        if "add" in action:
+            action["add"]["deletionVector"] = vector
+        return [action]
+
+    edit(folder, deleted)
+    if checkpoint:
+        append(folder, 2, [50])
+        table(folder).create_checkpoint()
+        min((folder / "_delta_log").glob("*.json")).unlink()
+    with pytest.raises(SourceError, match="deletionVectors"):
+        files_of(str(folder))
+    table(folder).delete("true")
+    append(folder, 3, [7])
+    assert counted(folder) == [(7, 1)]
 
 
 def test_a_table_that_is_gone_costs_nothing(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from streamdp.store.anchor import (
     sealed,
 )
 from streamdp.store.ledger import chain
-from streamdp.store.reconcile import require_lost
+from streamdp.store.reconcile import agree
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Batch, Charge
 from tests.worlds import EPSILON_NANO, World, without
@@ -269,7 +269,7 @@ def test_a_line_of_a_later_version_is_called_that(world: World, word: list[objec
         SqliteStore.open(world.path, 0)
     assert "adopt" not in str(caught.value)
     with pytest.raises(NewerAnchorError):
-        require_lost(world.path, path)
+        agree(world.path, path)
     assert path.read_bytes() == before
 
 
