@@ -55,7 +55,7 @@ RELEASES: Mapping[str, str] = {
     "an axis": "measures: {h: {histogram: {sql: big * big}, cuts: [0, 50], nulls: cell}}",
     "a condition": WHERE % "1 / (big * big - big) > 0 OR late",
     "a cast to true or false": WHERE % "CAST(name AS BOOLEAN)",
-    "a cast of a time": COUNT % "CAST(at AS TIMESTAMPTZ) > CAST(at AS DATE)",
+    "a cast of a time": COUNT % "CAST(at AS TIMESTAMPTZ) >= CAST(at AS DATE)",
     "a part of a date": COUNT % "extract(epoch FROM day) > extract(year FROM day)",
 }
 """Releases that are served."""

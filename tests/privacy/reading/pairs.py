@@ -108,6 +108,11 @@ class Outcome:
             return None
         return sum(abs(value - other.published[key]) for key, value in self.published.items())
 
+    @property
+    def counts(self) -> bool:
+        """Whether any record is in it."""
+        return any(self.published.values())
+
     def __str__(self) -> str:
         parts = [f"exit {self.status}", *(each for each in self.ledger if each == "burn")]
         return ", ".join([*parts, *([self._counted()] if self.published else [])])
@@ -121,7 +126,10 @@ class SignalledError(Exception):
 
 
 class TellsNothingError(Exception):
-    """The data set without the record is refused, or is served and should not be."""
+    """The data set without the record is refused, or served and should not be, or not counted.
+
+    Where no record is counted on either side, any two data sets look alike.
+    """
 
 
 def run_once(pair: Pair, *, extra: bool) -> Outcome:
@@ -189,10 +197,12 @@ def _published(out: Path) -> dict[str, dict[str, float]]:
         batch = release["batch"]
         numbers = found.setdefault(batch, {})
         for row in release["rows"]:
-            if "value" not in row:  # a key: one that was found just now has no count
+            if "value" not in row:  # a key: one that was found just now has no count, but records
                 texts = [row[name] for name in row if name not in ("found", "flag")]
                 key = [each for each in texts if isinstance(each, str)]
-                numbers[json.dumps([batch.split("/")[-1], *key])] = row["count"] or 0
+                numbers[json.dumps([batch.split("/")[-1], *key])] = (
+                    1 if row["count"] is None else row["count"]
+                )
             elif (value := row["value"]) is not None:
                 labels = (each for each in row.values() if isinstance(each, str))
                 numbers[json.dumps([batch.split("/")[-1], *labels])] = value
@@ -225,14 +235,15 @@ class Compared:
 
         Raises:
             TellsNothingError: The data set without the record is refused, or served and should not
-                be.
+                be, or nothing of it is counted.
         """
         without = self._kept.get(pair.base) if pair.base is not None else None
         if without is None:
             without = run_once(pair, extra=False)
         if pair.base is not None:
             self._kept[pair.base] = without
-        if pair.served is not None and (without.status == 0) != pair.served:
+        served = without.status == 0
+        if pair.served is not None and (served != pair.served or served > without.counts):
             nothing = f"{pair.name}: this data set tells nothing: {without}: {without.said}"
             raise TellsNothingError(nothing)
         extra = run_once(pair, extra=True)
@@ -258,7 +269,7 @@ class Compared:
                 part = waiting[start : start + self.chunk]
                 for pair, without, extra in self._common(part):
                     number += 1
-                    if without is None or extra is None:
+                    if without is None or extra is None or not without.counts:
                         yield self._alone(pair)
                     elif number % self.control and not _told(pair, without, extra):
                         yield pair, str(without), str(extra), False

@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,14 @@ from tests.privacy.reading.mutants import (
     expressions_are_untried,
     mariadb_converts_texts,
 )
-from tests.privacy.reading.pairs import CONFIGURATION, Compared, Pair, SignalledError, run_once
+from tests.privacy.reading.pairs import (
+    CONFIGURATION,
+    Compared,
+    Pair,
+    SignalledError,
+    TellsNothingError,
+    run_once,
+)
 from tests.privacy.reading.registry import pairs
 
 _COMPARED = Compared()
@@ -235,3 +243,13 @@ def test_no_record_is_told_in_the_long_profile() -> None:
     """The same of every pair of `python -m tests.privacy.reading`: hours."""
     written = (pair for pair in pairs(quick=False) if pair.written())
     assert not [pair.name for pair, _, _, told in Compared().every(written) if told]
+
+
+def test_a_data_set_of_which_nothing_is_counted_tells_nothing() -> None:
+    """Any two look alike then, and a reader that loses all records would pass."""
+    pair = text.hostile(text.Csv, "value", "quote", b"\n", "")
+    assert not Compared()(pair)[2]
+    nothing = replace(pair, base=None, release=f"{pair.release}, where: '1 = 2'")
+    with pytest.raises(TellsNothingError, match="counted 0"):
+        Compared()(nothing)
+    assert [told for _, _, _, told in Compared().every([nothing])] == [True]
