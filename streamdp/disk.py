@@ -71,6 +71,40 @@ def followed(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
+NETWORKS = (
+    "nfs",
+    "cifs",
+    "smb",
+    "9p",
+    "afs",
+    "ceph",
+    "gluster",
+    "lustre",
+    "beegfs",
+    "sshfs",
+    "gfs",
+)
+"""Beginnings of the names of file systems that several hosts share."""
+
+MOUNTS = Path("/proc/self/mountinfo")
+
+
+def shared_by_hosts(folder: Path) -> str:
+    """Name of the file system of a folder if several hosts may share it; nothing where unknown."""
+    device = folder.resolve().stat().st_dev
+    place = f"{os.major(device)}:{os.minor(device)}"
+    try:
+        lines = MOUNTS.read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    for line in lines:
+        about, _, kinds = line.partition(" - ")
+        kind = kinds.split(" ")[0]
+        if about.split(" ")[2:3] == [place] and kind.removeprefix("fuse.").startswith(NETWORKS):
+            return kind
+    return ""
+
+
 def keep_private(file: int) -> None:
     """Take the permissions of others from a file that may have been there before."""
     found = os.fstat(file)

@@ -59,6 +59,9 @@ EVENTS = {
     "anchor.on-one-volume": _event(
         "warning", "", "store and anchor are on one volume, and lost together; told at each start"
     ),
+    "store.on-network": _event(
+        "warning", "kind", "several hosts may share the store's file system; told at each start"
+    ),
     "daemon.stopped": _event("info", "", "the daemon ended on purpose"),
     "daemon.reloaded": _event("info", "", "a new configuration is in force"),
     "daemon.reload-refused": _event("error", "code reason", "the old configuration stays"),

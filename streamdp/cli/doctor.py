@@ -43,8 +43,10 @@ def validate(config_path: Path, as_json: bool) -> None:
     Times are UTC. Words that `init` wrote in capitals are named where they still stand.
     """
     from streamdp import wiring
+    from streamdp.disk import shared_by_hosts
     from streamdp.sections.schedules import next_times
     from streamdp.store.anchor import ONE_VOLUME, on_one_volume
+    from streamdp.store.database import ONE_HOST
 
     _name_unreplaced(config_path)
     configuration = load_configuration(config_path)
@@ -61,6 +63,8 @@ def validate(config_path: Path, as_json: bool) -> None:
         click.echo(f"{PREVIEW} values become what is meant", err=True)
         if on_one_volume(*configuration.store.paths()):
             click.echo(ONE_VOLUME, err=True)
+        if kind := shared_by_hosts(configuration.store.path.parent):
+            click.echo(ONE_HOST.format(kind=kind), err=True)
         left_out = configuration.privacy.unit.left_out()
         if left_out is not None and not configuration.store.path.exists():
             click.echo(left_out, err=True)
@@ -174,7 +178,7 @@ def _checks(configuration: Configuration) -> Iterator[Check]:
 
     yield "clock", lambda: _clock(configuration)
     yield "store", lambda: _store(configuration)
-    yield "store folder", lambda: _folder(configuration.store.path.parent)
+    yield "store folder", lambda: _store_folder(configuration.store.path.parent)
     for number, problem in enumerate(_problems(configuration), start=1):
         name = "notice" if problem.code in TOLD else "problem"
         yield f"{name} {number}", lambda problem=problem: _said(problem)  # type: ignore[misc]
@@ -300,6 +304,14 @@ def _anchor(configuration: Configuration) -> str:
     store, anchor = configuration.store.paths()
     free = _folder(anchor.parent)
     return Warned(f"{free}; {ONE_VOLUME}") if on_one_volume(store, anchor) else free
+
+
+def _store_folder(folder: Path) -> str:
+    from streamdp.disk import shared_by_hosts
+    from streamdp.store.database import ONE_HOST
+
+    free, kind = _folder(folder), shared_by_hosts(folder)
+    return Warned(f"{free}; {ONE_HOST.format(kind=kind)}") if kind else free
 
 
 def _folder(folder: Path) -> str:

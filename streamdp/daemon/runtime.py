@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from streamdp.daemon.copies import Copying
 from streamdp.daemon.lock import store_lock
+from streamdp.disk import shared_by_hosts
 from streamdp.engine.attempts import Task
 from streamdp.engine.runner import Progress, Runner
 from streamdp.store.clock_guard import TOLERANCE
@@ -187,6 +188,8 @@ def runtime(
                 running.beat(clock, log)
                 if pid is not None and on_one_volume(*configuration.store.paths()):
                     log("anchor.on-one-volume")
+                if pid is not None and (kind := shared_by_hosts(section.path.parent)):
+                    log("store.on-network", kind=kind)
                 wiring.declare(configuration, store, clock.now(), log)
                 runner.stop, runner.progress = stop, _living(running, clock, log, progress)
                 yield running

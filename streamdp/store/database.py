@@ -22,6 +22,12 @@ from streamdp.errors import MORE_MEMORY, IntegrityError, StoreError
 from streamdp.store.reading.places import add_functions
 from streamdp.store.release_rows import whole_rows
 
+ONE_HOST = (
+    "the store is on {kind}, which several hosts may share: keep it on a disk of this host, as a"
+    " second host that opens it, even to look, can damage it; what is spent is not spent twice"
+)
+"""Warning: two hosts do not see each other's index of the write-ahead log."""
+
 BUSY_SECONDS = 10.0
 """How long a writer waits for another before it gives up."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 
@@ -192,6 +193,24 @@ def test_an_anchor_on_the_volume_of_the_store_is_warned_of(home: Path) -> None:
     assert typed("doctor").exit_code == 0
     assert "on one volume" in typed("validate").output
     assert not on_one_volume(home / "s", Path("/proc/anchor"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "named"), [("nfs4", "nfs4"), ("fuse.sshfs", "fuse.sshfs"), ("ext4", ""), ("tmpfs", "")]
+)
+def test_a_store_that_several_hosts_may_share_is_warned_of(
+    home: Path, monkeypatch: pytest.MonkeyPatch, kind: str, named: str
+) -> None:
+    """SQLite cannot be opened from two hosts; it stops nothing."""
+    device = home.stat().st_dev
+    mounts = home / "mounts"
+    monkeypatch.setattr("streamdp.disk.MOUNTS", mounts)
+    place = f"{os.major(device)}:{os.minor(device)}"
+    mounts.write_text(f"36 35 0:1 / / rw - nfs a rw\n37 35 {place} / {home} rw - {kind} h:/x rw\n")
+    assert (f"the store is on {named}," in typed("validate").output) == bool(named)
+    assert states("doctor")["store folder"] == ("warning" if named else "ok")
+    mounts.unlink()
+    assert typed("doctor").exit_code == 0
 
 
 @pytest.mark.usefixtures("released")
