@@ -59,9 +59,9 @@ DIFFERS = 0.3
 """Part of the records of a distance by which a tail of another form may differ; twice and three
 times as much one and two doublings within the reach."""
 
-MOST_COST = 5.0
-"""Squared deviations that count at most against a tail where a distance within the reach holds more
-records: values that pile up there are no part of it."""
+MOST_COST = 4.0
+"""Squared deviations that count at most against a tail where a distance whose middle is within the
+reach holds more records: values that pile up there are no part of it."""
 
 EXCESS = 1.3
 """Share of records beyond the nearest distance from which on a tail is none: a little over all."""
@@ -204,7 +204,7 @@ def _weights(clip: Clip) -> FloatArray:
     cost = (released - expected) ** 2 / variance + np.log(variance)
     body = np.maximum(released, 0.0)
     of_body = np.log(clip.spread + np.maximum(body, 1.0) + (DIFFERS * inside * body) ** 2)
-    more = (high <= 1.0) & (released > expected)
+    more = ((low + high) / 2.0 <= 1.0) & (released > expected)
     cost = np.where(more, np.minimum(cost, MOST_COST + of_body), cost)
     likely = -0.5 * cost.sum(axis=2)
     logs = likely + _prior(clip)
