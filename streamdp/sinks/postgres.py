@@ -27,8 +27,9 @@ _TYPES = {
     "time": "timestamp with time zone",
     "boolean": "boolean",
 }
+INTEGERS = frozenset({"smallint", "integer", "bigint"})
 _KNOWN = (
-    "SELECT attname FROM pg_attribute"
+    "SELECT attname, format_type(atttypid, NULL) FROM pg_attribute"
     " WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped"
 )
 
@@ -109,7 +110,7 @@ class PostgresTableSink:
         from psycopg.sql import SQL, Identifier
 
         table = self._table()
-        known = {name for (name,) in connection.execute(_KNOWN, [table.as_string(connection)])}
+        known = dict(connection.execute(_KNOWN, [table.as_string(connection)]).fetchall())
         typed = {
             each.name: SQL("{} {}").format(Identifier(each.name), SQL(_TYPES[each.kind]))
             for each in found
@@ -122,6 +123,12 @@ class PostgresTableSink:
         for name, column in typed.items():
             if name not in known:
                 connection.execute(SQL("ALTER TABLE {} ADD COLUMN {}").format(table, column))
+        for each in found:
+            if (
+                each.kind == "number" and known.get(each.name) in INTEGERS
+            ):  # else it would be rounded
+                change = SQL("ALTER TABLE {} ALTER COLUMN {} TYPE double precision")
+                connection.execute(change.format(table, Identifier(each.name)))
         return CURRENT in known
 
     def _append(

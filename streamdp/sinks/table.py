@@ -89,16 +89,27 @@ class TableSink:
     def _upsert(self, release: Release) -> None:
         self._database.execute("BEGIN IMMEDIATE")
         asked = self._database.execute(f"PRAGMA table_info({quoted(self._table)})")
-        there = {column[1] for column in asked.fetchall()}
+        kinds = {name: kind for _, name, kind, *_ in asked.fetchall()}
+        there = set(kinds)
         flag = self._flag(release, there)
         lines = [{"row": index, **line, **flag} for index, line in enumerate(flat(release))]
         types = {"epsilon": float} | {each.name: _TYPES[each.type] for each in release.columns}
+        self._widen(
+            [name for name in types if types[name] is float and kinds.get(name) == "INTEGER"]
+        )
         named = list(dict.fromkeys(name for line in lines for name in line))
         if there.issuperset((*types, *named)):
             self._write(lines, named)
         else:
             self._extend(lines, types, there)
         self._database.execute("COMMIT")
+
+    def _widen(self, names: list[str]) -> None:
+        """Let columns hold numbers that the release of another job has left as integers."""
+        if names:
+            table = self._database.table(self._table)
+            for statement in table.transform_sql(types=dict.fromkeys(names, float)):
+                self._database.execute(statement)
 
     def _write(self, lines: list[dict[str, Json]], named: list[str]) -> None:
         """Write the lines to a table that has all their columns."""

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     import duckdb
 
 
+INTEGERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"})
+"""Types in which another job, or whoever made the table, keeps integers."""
+
+
 class DuckDBSinkSection(SinkSection):
     """A table in a DuckDB database."""
 
@@ -91,11 +95,17 @@ class DuckDBTableSink:
         return str(followed(self._path))
 
     def _prepare(self, connection: duckdb.DuckDBPyConnection, found: list[TypedColumn]) -> None:
-        """Make the table or its missing columns; columns a release lacks are null."""
+        """Make the table or its missing columns, and let integers be numbers where some come."""
         typed = [f"{each.quoted} {each.duckdb_type}" for each in flagged(found, newest=True)]
         connection.execute(f"CREATE TABLE IF NOT EXISTS {self._table} ({', '.join(typed)})")
         for column in typed:
             connection.execute(f"ALTER TABLE {self._table} ADD COLUMN IF NOT EXISTS {column}")
+        described = connection.execute(f"DESCRIBE {self._table}").fetchall()
+        integers = {name.lower() for name, kind, *_ in described if kind in INTEGERS}
+        for each in found:
+            if each.kind == "number" and each.name.lower() in integers:  # it would be rounded
+                change = f"ALTER COLUMN {each.quoted} SET DATA TYPE DOUBLE"
+                connection.execute(f"ALTER TABLE {self._table} {change}")
 
     def _append(
         self, connection: duckdb.DuckDBPyConnection, release: Release, found: list[TypedColumn]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from streamdp.types import Column
 from tests.sinks.targets import TARGETS, release, wanted
 
 ROOT = Path(__file__).parents[2]
@@ -39,6 +41,22 @@ def test_a_second_delivery_changes_nothing(tmp_path: Path, kind: str) -> None:
         for each in (first, first, second, first):
             sink.deliver(each)
     assert target.kept(tmp_path) == wanted(first, second)
+
+
+@pytest.mark.parametrize("kind", ["table", "duckdb"])
+def test_a_job_of_integers_rounds_no_number_of_another(tmp_path: Path, kind: str) -> None:
+    """A table is widened by whoever brings numbers, whoever came first and comes again."""
+    target, columns = (
+        TARGETS[kind],
+        (Column("quantile", "number", "label"), Column("value", "integer", "value")),
+    )
+    whole = replace(release(1), columns=columns, rows=({"quantile": 0.5, "value": 7},))
+    columns = (columns[0], Column("value", "number", "value"))
+    broken = replace(release(2), columns=columns, rows=({"quantile": 0.5, "value": 7.75},))
+    again = replace(whole, id="id3", batch="b3")
+    for each in (whole, broken, again):
+        target.sink(tmp_path).deliver(each)
+    assert target.kept(tmp_path) == wanted(whole, broken, again)
 
 
 @pytest.mark.thinned(5)

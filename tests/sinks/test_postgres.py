@@ -9,6 +9,7 @@ import pytest
 
 from streamdp.errors import SinkError
 from streamdp.sinks.postgres import PostgresTableSink
+from streamdp.types import Column
 from tests.sinks.targets import Kept, release, wanted
 
 psycopg = pytest.importorskip("psycopg")
@@ -48,6 +49,21 @@ def test_each_release_is_there_once(server: str) -> None:
         server, "SELECT pg_typeof(window_start)::text, pg_typeof(value)::text FROM deciles"
     )
     assert set(kinds) == {("timestamp with time zone", "double precision")}
+
+
+def test_a_job_of_integers_rounds_no_number_of_another(server: str) -> None:
+    """A column of integers becomes one of numbers; a role that may not do that is told."""
+    sink = PostgresTableSink("p", server, "public.shared")
+    columns = [(Column("value", kind, "value"),) for kind in ("integer", "number")]
+    whole = replace(release(1), columns=columns[0], rows=({"value": 7},))
+    broken = replace(release(2), columns=columns[1], rows=({"value": 7.75},))
+    sink.deliver(whole)
+    asked(server, "CREATE ROLE narrow LOGIN PASSWORD 'x'; GRANT INSERT, SELECT ON shared TO narrow")
+    as_narrow = server.replace("user=postgres", "user=narrow password=x")
+    with pytest.raises(SinkError, match="InsufficientPrivilege"):
+        PostgresTableSink("p", as_narrow, "public.shared").deliver(broken)
+    sink.deliver(broken)
+    assert kept(server, "shared") == wanted(whole, broken)
 
 
 def test_a_refusal_in_the_middle_leaves_nothing(server: str) -> None:
