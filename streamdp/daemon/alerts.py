@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 
 from streamdp.config import Configuration
@@ -77,7 +77,7 @@ def watch_over(
     if section is None:
         return
     known = open_alerts(store.database)
-    wanted = list(conditions(configuration, store.database, now, section, pulse, known))
+    wanted = one_a_subject(conditions(configuration, store.database, now, section, pulse, known))
     new = [alert for alert in wanted if alert not in known]
     over = known - set(wanted)
     if not new and not over:
@@ -91,6 +91,27 @@ def watch_over(
             tell_alert(store.database, alert, identity, (section.sink,), now)
     for alert in (*ends, *new):
         log("alert", alert=alert.event, job=alert.about, batch=alert.batch, reason=alert.reason)
+
+
+MOST_REASONS = 8
+"""Reasons that one alert names."""
+
+
+def one_a_subject(alerts: Iterable[Alert]) -> list[Alert]:
+    """One alert for all reasons of a subject, as groups of a job that changed, or jobs by a clock.
+
+    An open alert is known by its subject: of several one would be kept, and the others told anew at
+    each look.
+    """
+    reasons: dict[tuple[str, str, str], list[str]] = {}
+    for alert in alerts:
+        reasons.setdefault(alert.subject, []).append(alert.reason)
+    found = []
+    for subject, said in reasons.items():
+        named = "; ".join(said[:MOST_REASONS])
+        more = len(said) - MOST_REASONS
+        found.append(Alert(*subject, f"{named}; and {more} more" if more > 0 else named))
+    return found
 
 
 def _ends(over: Collection[Alert], wanted: Collection[Alert], section: Alerts) -> list[Alert]:

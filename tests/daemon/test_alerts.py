@@ -287,6 +287,36 @@ def test_a_clock_that_goes_back_pages(home: Home, running: Running) -> None:
     assert pages(home) == [("clock", "store", "")]
 
 
+def test_jobs_that_stand_still_by_a_clock_that_was_ahead_page_once(
+    home: Home, running: Running
+) -> None:
+    """The store and each job say why; it is one alert, however often somebody looks."""
+    found, _, clock, _ = running
+    found.runner.round(found.jobs.values())
+    found.store.beat(None, clock.now())
+    clock.seconds -= 30 * 86_400
+    for _ in range(4):
+        look(running)
+    assert [each for each in pages(home) if each[0] == "clock"] == [("clock", "store", "")]
+
+
+def test_groups_that_changed_page_once(
+    home: Home, running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One alert names them; another group is another alert, which names all."""
+    groups = ["a", "b"]
+    said = {each: Alert("changed", "daily", "", f"of {each}") for each in "abcdefghij"}
+    monkeypatch.setattr("streamdp.daemon.alerts._clock", lambda *_: (said[each] for each in groups))
+    for _ in range(3):
+        look(running)
+    assert pages(home) == [("changed", "daily", "")]
+    groups += "cdefghij"
+    for _ in range(3):
+        look(running)
+    told = [fields["reason"] for name, fields in running[3].events if name == "alert"]
+    assert told == ["of a; of b", "of a; of b; of c; of d; of e; of f; of g; of h; and 2 more"]
+
+
 @pytest.mark.parametrize(
     ("was", "becomes", "why"),
     [
