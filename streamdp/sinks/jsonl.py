@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,6 +45,28 @@ class JsonLinesSinkSection(SinkSection):
         """The file."""
         path = os.path.realpath(self.path)
         return Written("path", path, path)
+
+
+PATIENCE = 10.0
+"""Seconds that another process may take for a line, before the delivery is tried later."""
+
+
+def _lock(file: int) -> None:
+    """Lock a file, and do not wait for ever: who holds it may be suspended.
+
+    Raises:
+        OSError: Another process holds it.
+    """
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise OSError(errno.EAGAIN, "another process has locked the file") from None
+            time.sleep(0.01)
+        else:
+            return
 
 
 class JsonLinesSink:
@@ -106,7 +130,7 @@ class JsonLinesSink:
             if new:
                 os.fchmod(file, self._mode)
                 sync(self._path.parent)
-            fcntl.flock(file, fcntl.LOCK_EX)
+            _lock(file)
             yield file
         finally:
             os.close(file)

@@ -1,5 +1,6 @@
 """Sinks: a release delivered twice is there once, and half a line is no line."""
 
+import fcntl
 import json
 import os
 from dataclasses import replace
@@ -129,6 +130,22 @@ def test_published_files_have_the_mode_that_was_asked_for(tmp_path: Path) -> Non
     (file,) = tmp_path.glob("files/job/*.csv")
     assert file.stat().st_mode & 0o777 == 0o640
     assert {each.stat().st_mode & 0o077 for each in (file.parent, file.parents[1])} == {0o050}
+
+
+def test_a_file_that_a_suspended_process_has_locked_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing waits for ever; the line is there once the lock is not."""
+    monkeypatch.setattr("streamdp.sinks.jsonl.PATIENCE", 0.05)
+    path = tmp_path / "out.jsonl"
+    sink = JsonLinesSink("f", path)
+    sink.deliver(release(1))
+    with path.open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(SinkError, match="another process has locked"):
+            sink.deliver(release(2))
+    sink.deliver(release(2))
+    assert len(path.read_text().splitlines()) == 2
 
 
 def test_a_failed_write_is_tried_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
