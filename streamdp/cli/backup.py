@@ -78,7 +78,7 @@ def restore(path: str, yes: bool, config_path: Path) -> None:
 
 def _said(copy: Database, anchor: Path) -> str:
     """Say what was spent since a copy was made; returns the next step in words."""
-    from streamdp.store.anchor import difference, is_readable, state_of
+    from streamdp.store.anchor import difference, is_older, is_readable, state_of
     from streamdp.store.clock_guard import written_at
     from streamdp.store.verified_open import require_own_anchor
 
@@ -100,6 +100,6 @@ def _said(copy: Database, anchor: Path) -> str:
     for scope, total in found.totals().items():
         click.echo(f"{scope}: {total} was spent since, and stays spent")
     click.echo("what was released since is lost from the store, not from its sinks")
-    if found.unknown and not found.missing:
+    if is_older(found, state_of(copy)):
         return "now: the anchor is older than this copy: streamdp anchor adopt"
     return "now: streamdp reconcile --assume-spent --operator NAME --reason TEXT"

@@ -639,16 +639,25 @@ def _sums(spent: Iterable[Spending]) -> Counter[tuple[str, str]]:
     return sums
 
 
+def is_older(found: Difference, store: StoreState) -> bool:
+    """Whether an anchor knows of nothing beyond the store, and lacks what the store did last.
+
+    Whoever put it back may have put the store back too: what was spent since nobody knows.
+    """
+    ahead = found.ledger_seq > found.common
+    copied = store.epoch < found.anchor.epoch and not ahead
+    return not (found.missing or found.anchor.seq > found.common or copied)
+
+
 def refusal(found: Difference, store: StoreState, anchor: Path) -> IntegrityError:
     """The error for a store whose state is not that of its anchor."""
     at, known = (
         f"the ledger ends at row {found.ledger_seq}",
         f"its anchor at row {found.anchor.seq}",
     )
-    copied, ahead = store.epoch < found.anchor.epoch, found.ledger_seq > found.common
-    if found.missing or found.anchor.seq > found.common or (copied and not ahead):
+    if not is_older(found, store):
         what = "was restored from a backup, copied, or cut"
-        if ahead:
+        if found.ledger_seq > found.common:
             what = f"and the anchor part ways after row {found.common}: one of two copies"
         lost = total_text(charge.losses for charge in found.missing)
         return IntegrityError(

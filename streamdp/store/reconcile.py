@@ -34,8 +34,10 @@ from streamdp.store.anchor import (
     charges_after,
     difference,
     history,
+    is_older,
     is_readable,
     newest_target,
+    refusal,
     scan,
     state_of,
 )
@@ -71,7 +73,8 @@ def reconcile(
 
     Raises:
         StoreError: They agree, or one of them cannot be used.
-        IntegrityError: One of them is damaged or another's, or a scope is not configured.
+        IntegrityError: One of them is damaged or another's, the anchor is older than the store, or
+            a scope is not configured.
     """
     with closing(Anchor.open(anchor_path)) as anchor, writing(path, now) as database:
         require_own(database, anchor)
@@ -79,6 +82,8 @@ def reconcile(
         if anchor.last is None or base == anchor.last.target:
             raise StoreError("ledger and anchor agree: there is nothing to reconcile")
         found = difference(database, anchor_path)
+        if is_older(found, base):
+            raise refusal(found, base, anchor_path)
         charged = {"by": "reconcile", **about}
         for scope in dict.fromkeys(spent.scope for spent in found.missing):
             if ledger.declaration_of(database, scope) is None:

@@ -97,6 +97,22 @@ def test_putting_the_same_backup_back_again_charges_the_same(world: World) -> No
         agrees(world)
 
 
+def test_an_anchor_that_was_put_back_too_is_no_ground_to_go_on(world: World) -> None:
+    """Store and anchor are of different times, and neither knows what was spent behind both."""
+    anchor = default_anchor(world.path)
+    whole = anchor.read_bytes().splitlines(keepends=True)
+    restore(world.path, "early")
+    assert reconciled(world) == 3
+    world.open()
+    world.store.close()
+    anchor.write_bytes(b"".join(whole[:3]))
+    with pytest.raises(IntegrityError, match="older than the store") as refused:
+        reconciled(world)
+    assert "anchor adopt" in str(refused.value.hint)
+    adopted(world, 7)
+    agrees(world)
+
+
 def test_without_an_anchor_the_way_out_is_named(world: World) -> None:
     """There is nothing to reconcile with, and a bound of what was spent can be charged."""
     restore(world.path, "early")
