@@ -12,7 +12,7 @@ from streamdp.kinds.workload.fitting.hypotheses import (
     from_json,
     to_json,
 )
-from streamdp.kinds.workload.fitting.spread import Concentration
+from streamdp.kinds.workload.fitting.spread import Concentration, Spread
 from streamdp.types import FloatArray
 
 SIZES = (4, 3)
@@ -95,3 +95,27 @@ def test_what_was_written_before_concentrations_were_kept_is_read() -> None:
     assert from_json(state, KNOWN).concentration == memory.concentration
     old = {name: value for name, value in state.items() if name not in ("concentrations", "seen")}
     assert not from_json(old, KNOWN).concentration.known
+
+
+def test_a_measurement_tells_how_far_all_that_it_contains_is_from_what_was_foretold() -> None:
+    """A table whose rows alone move: ω of its rows stays large, that of its columns falls."""
+    table, generator, learned = np.full((4, 3), 50.0), np.random.default_rng(7), Spread.first(3)
+    for _ in range(60):
+        moved = table * generator.permutation([0.4, 0.8, 1.2, 1.6])[:, None]
+        values = generator.poisson(moved) + generator.laplace(0.0, 2.0, table.shape)
+        each = NoisyMarginal(2, values.reshape(-1), 8.0)
+        learned = learned.after(KNOWN, [each], [table.reshape(-1)], uniform=False)
+    rows, columns, cells = learned.omegas
+    assert rows == pytest.approx(0.2, abs=0.05)
+    assert cells == pytest.approx(0.2, abs=0.05)
+    assert columns < 0.03
+
+
+def test_noise_says_little_of_how_far_an_item_is_from_what_was_foretold() -> None:
+    """One release that is nearly all noise moves ω by less than it would seem to show."""
+    table = np.full(12, 50.0)
+    far = NoisyMarginal(2, table + 400.0 * (-1.0) ** np.arange(12), 1e5)
+    seen = Spread.first(3).after(KNOWN, [far], [table], uniform=False)
+    near = NoisyMarginal(2, table + 400.0 * (-1.0) ** np.arange(12), 1.0)
+    shown = Spread.first(3).after(KNOWN, [near], [table], uniform=False)
+    assert abs(seen.omegas[2] - 0.2) < 0.05 < 1.0 < shown.omegas[2]

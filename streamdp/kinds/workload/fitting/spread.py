@@ -1,8 +1,9 @@
 """How far batches are from what was foretold of them: error bars of answers, and what to measure.
 
 The variance of a cell's count around its prior m is taken as m + ω·m² and a little, ω an item's:
-chance, and days that differ. Each released measurement shows ω of its item: its squared distance
-from the prior, less the noise and chance. Post-processing throughout.
+chance, and days that differ. Each released measurement shows ω of its item and of those that it
+contains: their squared distance from the prior, less the noise and chance. The more of it is noise,
+the less it counts. Post-processing throughout.
 
 Where no value repeats, how concentrated items are can be learned. The concentration of an item of m
 listed cells with shares p, on the average q, is 1 + m·Σ(p - q)²: 1 if they are even, however many
@@ -33,7 +34,10 @@ SURPRISED = 0.5
 
 LEAST_OMEGA = 0.002
 PACE = 0.25
-"""Step by which an item's ω moves when it is measured."""
+"""Step by which an item's ω moves when it is measured without noise."""
+
+TOLD = 0.05
+"""ω below which noise is compared with this: else a small ω would never grow."""
 
 RETURN = 0.03
 """Share of their distance to the mean by which other items' ω return each release."""
@@ -45,7 +49,7 @@ AGEING = 0.1
 """ω of an item grows by this share for every release since it was measured, up to four times: what
 to measure and intervals alike reckon with it."""
 
-WIDTH = 2.2
+WIDTH = 2.3
 """Half width of a 95 % interval in standard deviations: the deviations are estimates themselves."""
 
 
@@ -89,12 +93,15 @@ class Spread:
         """
         omegas, cold = np.array(self.omegas), self.uniform
         for each, prior in zip(measured, priors, strict=True):
-            excess = float(((each.values - prior) ** 2 - each.variance - prior).sum())
-            shown = max(excess / max(float((prior**2).sum()), 1.0), LEAST_OMEGA)
             if uniform:
-                cold += PACE * (shown - cold)
-            else:
-                omegas[each.place] += PACE * (shown - omegas[each.place])
+                cold = _learned(cold, each.values, prior, each.variance)
+                continue
+            outer = workload.items[each.place]
+            for place, inner in enumerate(workload.items):
+                noise = noise_within(workload, each.place, place) * each.variance
+                if np.isfinite(noise):
+                    values, known = (_within_outer(outer, inner, x) for x in (each.values, prior))
+                    omegas[place] = _learned(float(omegas[place]), values, known, noise)
         if uniform:
             omegas = np.maximum(omegas, SURPRISED)
         omegas += RETURN * (omegas.mean() - omegas)
@@ -128,6 +135,15 @@ class Spread:
             if np.isfinite(noise):
                 variances = variances * noise / (variances + noise)
         return np.asarray((UNIFORM_WIDTH if uniform else WIDTH) * np.sqrt(variances))
+
+
+def _learned(omega: float, values: FloatArray, prior: FloatArray, variance: float) -> float:
+    """Return an item's ω after its noisy counts; the noise of a squared one has variance 5σ⁴."""
+    size = max(float((prior**2).sum()), 1.0)
+    shown = float(((values - prior) ** 2 - variance - prior).sum()) / size
+    noise = math.sqrt(_FOURTH * len(values)) * variance / size
+    told = max(omega, TOLD) ** 2
+    return max(omega + PACE * told / (told + noise**2) * (shown - omega), LEAST_OMEGA)
 
 
 def _variances(omega: float, masses: FloatArray) -> FloatArray:
@@ -261,7 +277,9 @@ class Concentration:
                 noise = noise_within(workload, each.place, place) * each.variance
                 if math.isinf(noise):
                     continue
-                seen, weight = _seen(workload, item, _share_within(outer, item, each), noise, total)
+                seen, weight = _seen(
+                    workload, item, _within_outer(outer, item, each.values), noise, total
+                )
                 sums[place] += weight * seen
                 weights[place] += weight
         return Concentration(tuple(map(float, sums)), tuple(map(float, weights)))
@@ -292,12 +310,12 @@ def _is_product(workload: Workload, item: Marginal) -> bool:
     return several and set(item.axes) <= set(single_axes(workload))
 
 
-def _share_within(outer: Marginal, inner: Marginal, measured: NoisyMarginal) -> FloatArray:
-    """Noisy counts of an item that is contained in a measured one."""
+def _within_outer(outer: Marginal, inner: Marginal, values: FloatArray) -> FloatArray:
+    """Counts of an item by those of one that contains it."""
     if outer is inner:
-        return measured.values
+        return values
     others = tuple(place for place, axis in enumerate(outer.axes) if axis not in inner.axes)
-    return np.asarray(inner.masses(measured.values.reshape(outer.shape).sum(axis=others)))
+    return np.asarray(inner.masses(values.reshape(outer.shape).sum(axis=others)))
 
 
 def _seen(
