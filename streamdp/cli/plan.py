@@ -184,7 +184,7 @@ def _print_budget(
 
 
 def _lasts(configuration: Configuration, copy: Database, scope: str, until: int) -> dict[str, Json]:
-    """How many more batches the lifetime cap has room for afterwards, and until when."""
+    """How many more batches the lifetime cap has room for afterwards, and which is the last."""
     from streamdp.reports.budget import LAST_MOMENT, prices_of_batch, purse_of, sum_of
     from streamdp.reports.releases.sentences import day_of
     from streamdp.sources.windows import Windows
@@ -197,11 +197,13 @@ def _lasts(configuration: Configuration, copy: Database, scope: str, until: int)
     cut = configuration.sources[scope].batches
     row: dict[str, Json] = {"batches_left_after": left}
     if left is not None and isinstance(cut, Windows):
-        end = until + left * cut.every
-        if cut.end is not None and end >= cut.end:
+        over = until - cut.lateness if cut.end is None else min(until - cut.lateness, cut.end)
+        planned = max((over - cut.start) // cut.every, 0)
+        last = cut.start + (planned + left - 1) * cut.every
+        if cut.end is not None and last >= cut.end:
             row["lasts_until"] = "the source ends before"
         else:
-            row["lasts_until"] = day_of(end) if end < LAST_MOMENT else "after 2100"
+            row["lasts_until"] = day_of(last) if last < LAST_MOMENT else "after 2100"
     return row
 
 

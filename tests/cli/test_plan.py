@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from streamdp.cli import cli
 from streamdp.engine.runner import TURN
 from streamdp.kinds.quantiles import accuracy as told
+from streamdp.log import close
 from streamdp.mechanisms.quantile_tree.planning import accuracy
 from streamdp.planning import costs
 
@@ -129,3 +130,21 @@ def test_every_measure_has_an_error_and_a_cap_is_named(simulated: list[Any]) -> 
     ]
     assert all(value > 1 for value in errors.values())
     assert row["epsilon_for_1"].endswith("above the batch cap of 2")
+
+
+def test_plan_and_budget_name_the_same_last_batch(
+    simulated: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However far the plan looks ahead: the day of the last batch that there is room for."""
+    now = 1_359_700_000  # 2013-02-01, in the morning
+    for clock in ("time.time", "streamdp.daemon.runtime.SystemClock.now"):
+        monkeypatch.setattr(clock, lambda *_: now)
+    _write({"air": ("air_time", 0.5)}, lifetime=30)
+    path = Path("config.yaml")
+    path.write_text(path.read_text().replace(", end: 2013-02-01", ", lateness: 6h"))
+    assert CliRunner().invoke(cli, ["run", "--once"]).exit_code == 0
+    close()
+    said = CliRunner().invoke(cli, ["budget", "--json"]).stdout.splitlines()
+    (until,) = {row["until"] for row in map(json.loads, said) if "until" in row}
+    planned = {_rows("--days", days)[0][-1]["lasts_until"] for days in ("1", "2", "9")}
+    assert planned == {until[:10]} == {"2013-03-01"}
