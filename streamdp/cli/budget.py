@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from streamdp.database import Database
     from streamdp.reports.budget import Budget, Lasts
     from streamdp.store.ledger.ledger import Room
-    from streamdp.types import Json
 
 
 @click.command()

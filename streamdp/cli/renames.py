@@ -18,11 +18,10 @@ from streamdp.cli.options import (
     require_job,
 )
 from streamdp.text import require_name
-from streamdp.types import Json
+from streamdp.types import Json, NewNames
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
-    from streamdp.types import NewNames
 
 
 def _pairs(

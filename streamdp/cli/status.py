@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from streamdp.config import Configuration
     from streamdp.database import Database
-    from streamdp.errors import StreamdpError
     from streamdp.reports.state import DaemonState, GateStatus, JobView
     from streamdp.store.problems import BatchProblem
     from streamdp.store.pulse import Pulse

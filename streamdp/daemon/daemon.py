@@ -34,13 +34,12 @@ from streamdp.log import counts
 from streamdp.sections.schedules import Schedule, next_times
 from streamdp.store.problems import BatchProblem, problems
 from streamdp.store.pulse import LATE_AFTER, MOST, Asking, Pulse, PulseFile
-from streamdp.types import Clock, Entropy, Log
+from streamdp.types import Clock, Entropy, Log, Sink
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
     from streamdp.engine.attempts import Task
     from streamdp.store.sqlite import SqliteStore
-    from streamdp.types import Sink
 
 STEP = 60
 """Seconds by which a clock must go otherwise than an even one to have been stepped."""

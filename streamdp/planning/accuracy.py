@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from streamdp.errors import ConfigurationError
 from streamdp.privacy.amounts import NANO
-from streamdp.types import MOST_ROWS_PER_UNIT
+from streamdp.types import MOST_ROWS_PER_UNIT, Json
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-
     from streamdp.config import Configuration
     from streamdp.database import Database
     from streamdp.kinds.spec import LeftOut, Simulates
     from streamdp.planning.costs import Prices
     from streamdp.privacy.price import Price
-    from streamdp.types import Json
 
     Progress = Callable[[list[str]], AbstractContextManager[Iterable[str]]]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from streamdp.errors import SourceError
 from streamdp.files import nearest, resolve
 from streamdp.objects import is_address, listed, parsed
-from streamdp.types import new_names
+from streamdp.types import Batch, NewNames, new_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from streamdp.database import Database
     from streamdp.kinds.section import ReleaseSection
     from streamdp.planning.costs import Prices
-    from streamdp.types import Batch, NewNames
 
 MOST_NAMED = 5
 """Groups that a sentence names."""

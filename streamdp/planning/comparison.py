@@ -34,6 +34,8 @@ from streamdp.types import (
     Backend,
     Batch,
     Learned,
+    Neighbours,
+    Query,
     ReadsReleases,
     ReleaseKind,
     Row,
@@ -46,7 +48,6 @@ if TYPE_CHECKING:
     from streamdp.config import Configuration
     from streamdp.kinds.section import GroupsFrom, ReleaseSection
     from streamdp.sources.section import SourceSection
-    from streamdp.types import Neighbours, Query
 
     Groups = tuple[tuple[str, ...], ...]
 

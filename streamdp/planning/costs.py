@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -11,8 +11,6 @@ from streamdp.engine.runner import TURN, TURN_OF_A_GATE
 from streamdp.privacy.amounts import epsilon_text, nano_up, number_text
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
     from streamdp.config import Configuration
     from streamdp.database import Database
     from streamdp.errors import BudgetExhaustedError

@@ -20,12 +20,11 @@ from streamdp.backends.sql.dialect import quoted
 from streamdp.backends.sql.server import ServerBackend
 from streamdp.errors import ConfigurationError
 from streamdp.objects import is_address
-from streamdp.types import Batch, TableQuery
+from streamdp.types import Batch, Json, TableQuery
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
     from streamdp.sources.section import SourceSection
-    from streamdp.types import Json
 
     Rows = list[dict[str, Json]]
 
