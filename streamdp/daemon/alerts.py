@@ -330,7 +330,7 @@ _known: dict[tuple[str, Changed], tuple[str, tuple[Alert, ...]]] = {}
 
 
 def changes(configuration: Configuration, database: Database, section: Changed) -> Iterator[Alert]:
-    """Jobs of which a quantile changed in the last batches; one alert a group.
+    """Jobs of which a quantile changed in the last batches; a reason for each group.
 
     Privacy: from measurements of releases, which are published: post-processing.
     """
