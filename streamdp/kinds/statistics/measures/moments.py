@@ -297,17 +297,17 @@ class MomentOf:
     ) -> tuple[Json, Estimates]:
         """Update the filter of variances by mean squares less squares of the believed means.
 
-        The square of a mean that is known up to v is larger by v than that of what is believed, and
-        the square of a noisy mean would be larger by all its noise.
+        What is believed of a mean is off by noise of variance v, by which its square is too large.
         """
         n, most = divisor(numbers), float(clip.reach) ** 2
         mean, v = of_mean.point - clip.centre, np.minimum(deviation(of_mean) ** 2, most)
         squares = np.clip(np.array(noisy[2], dtype=np.float64) / n, -most, most)
         expected, doubt = series.expected(state, weekday)
         own = asked[2].noise.variance / n**2 + 4 * mean**2 * v + 2 * v**2
-        believed = np.clip(expected + mean**2 + v, 0.0, most)
+        square = np.maximum(mean**2 - v, 0.0)
+        believed = np.clip(expected + square, 0.0, most)
         noise = noise_of_quotient(squares, believed, doubt, own, numbers, most)
-        return series.step(state, (squares - mean**2 - v).tolist(), noise.tolist(), weekday)
+        return series.step(state, (squares - square).tolist(), noise.tolist(), weekday)
 
     def _ends(
         self, clip: Clip, numbers: Estimates, mean: FloatArray, estimates: Sequence[Estimates]
