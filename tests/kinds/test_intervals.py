@@ -317,6 +317,24 @@ def test_an_outer_quantile_alone_is_as_thin_as_its_past_values_show() -> None:
     assert min(float(str(row["coverage"])) for row in rows) >= 0.9
 
 
+@pytest.mark.parametrize(("epsilon", "strays"), [("1", True), ("100", False)])
+def test_an_outer_quantile_that_moves_far_more_than_its_noise_may_be_anywhere(
+    epsilon: str, strays: bool
+) -> None:
+    """Unless so many records lie beyond it that no draw leaves a batch, or values stay."""
+    tree = CANDIDATES["binary"].tree((Fraction(99, 100),), Fraction(epsilon), GRID)
+    ends = GRID.value(GRID.lower), GRID.value(GRID.upper)
+    past = tuple(np.round(0.01 * np.sin(np.arange(12.0)), 3).tolist())
+
+    def reaches(value: float) -> bool:
+        asked = tree, prior_of(tree), 1000, (value,), Believed(0.0, 0.01), past
+        (found,) = intervals(*asked)
+        return (found.lower, found.upper) == ends
+
+    assert not reaches(0.004)
+    assert reaches(30.0) == strays
+
+
 @pytest.mark.parametrize(
     ("cells", "step"),
     [

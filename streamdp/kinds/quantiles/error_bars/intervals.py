@@ -11,7 +11,8 @@ Where the noise reaches the ends of a batch, a value released alone may lie outs
 by the prior as much as by the data. Plausible batches of a few parameters, weighted by the law of
 the draws under the actual prior, are then looked at too (`plausible`), and the wider interval is
 given. Of a first release, in a tail, and if a quarter of the draws or more may lie outside, nothing
-but the guess tells the scale.
+but the guess tells the scale. A single value in a tail that moves by far more than its noise may
+follow the prior, outside of a batch that lies anywhere: its interval is the grid then.
 A value that was drawn with little budget lies somewhere between its neighbours: its interval
 reaches from that of one to that of the other. An outer value beyond which too few records are to
 hold it may be drawn far outside a batch that ends sharply: its interval reaches inwards to the
@@ -141,7 +142,7 @@ def intervals(
     noisy = is_noisy(tree, rows)
     if len(values) == 1:
         shares = _EDGES_ALONE if past else _EDGES
-        found = _alone(tree, laid, prior, rows, scale, np.array((*past, *values)))
+        found, p_moved = _alone(tree, laid, prior, rows, scale, np.array((*past, *values)))
     else:
         shares, found = _EDGES, through(released, laid)
     edges = np.quantile(found, shares, axis=0)
@@ -157,6 +158,8 @@ def intervals(
         more.append(across(tree, rows, released, tuple(faint(tree, rows)), scale))
     for ends in (inner, *more):
         edges = np.stack([np.minimum(edges[0], ends[0]), np.maximum(edges[1], ends[1])])
+    if len(values) == 1 and p_moved > 0.5 and _may_stray(tree, prior, rows):
+        edges = np.array([[-np.inf], [np.inf]])
     lower, upper = _bracketed(tree, rows, *edges)
     drawn = np.array(values)
     return _on_grid(tree, drawn, np.minimum(lower, drawn), np.maximum(upper, drawn))
@@ -216,8 +219,10 @@ def faint(tree: QuantileTree, rows: int) -> Mapping[int, tuple[int, int]]:
 
 def _alone(
     tree: QuantileTree, laid: Lay, prior: JointPrior, rows: int, scale: float, values: FloatArray
-) -> FloatArray:
+) -> tuple[FloatArray, float]:
     """Where a single quantile lies in batches in which the last value was drawn; (samples, 1).
+
+    Beside it the probability that values move by more than their noise.
 
     Where noise reaches the end of a batch, a learned prior of variance B pulls draws to its middle
     c: of noise N about Q they lie about (B·Q + N·c)/(B + N), and show c + (draw - c)·(1 + N/B).
@@ -236,7 +241,8 @@ def _alone(
         (laid.there - laid.standard)[:, 0] / laid.rise,
         scale * laid.rise / laid.deviation,
     )
-    wide = widths(target, rows, cell, guesses, off, values.tolist()).at(chance)
+    known = widths(target, rows, cell, guesses, off, values.tolist())
+    wide = known.at(chance)
     value, pulled, middle = float(values[-1]), np.zeros(SAMPLES), 0.0
     if is_noisy(tree, rows) and (hides(tree, rows) or len(values) == 1):
         least, most = np.log(UNSEEN)
@@ -246,7 +252,22 @@ def _alone(
         scale = (high - low) / math.log(4.0)
         pulled = np.minimum(wide**2 * off.var() / (2.0 * scale**2), MOST_PULLED)
     shown = value + (value - middle) * pulled
-    return np.asarray(shown + wide * off * np.sqrt(1.0 + pulled))[:, None]
+    return np.asarray(shown + wide * off * np.sqrt(1.0 + pulled))[:, None], known.p_moved
+
+
+def _may_stray(tree: QuantileTree, prior: JointPrior, rows: int) -> bool:
+    """Whether a draw in a tail may lie outside of a batch that lies anywhere on the grid.
+
+    A draw beyond the batch is e^-k as likely as one within, k its sharpness times the records
+    beyond the quantile, but the prior may have less than e^-k of its mass where the batch lies.
+    Values then follow the prior, which follows them: they wander, and say nothing of the batch.
+    """
+    quantile = float(tree.quantiles[0])
+    (_, paid), *_ = draw_strengths(tree, rows)
+    half = float(tree.grid.resolution) / 2.0
+    ends = np.array([tree.grid.value(tree.grid.lower), tree.grid.value(tree.grid.upper)])
+    faintest = float(prior.robust[0].log_mass(ends - half, ends + half).min())
+    return hides(tree, rows) and paid * min(quantile, 1.0 - quantile) < -faintest
 
 
 @functools.lru_cache(maxsize=32)

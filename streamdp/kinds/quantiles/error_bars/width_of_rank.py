@@ -40,6 +40,9 @@ nothing of the noise but that it is less."""
 STEP_WEIGHTS = np.array([0.7, 0.2, 0.04, 0.03, 0.03])
 """Weights of `STEPS` before any release: most streams stay."""
 
+STEADY = 1.0
+"""Largest of `STEPS` that the noise may be mistaken for."""
+
 JUMP = 0.02
 """Probability of a level anywhere, at any distance as likely, in its logarithm."""
 
@@ -58,10 +61,12 @@ class Widths:
     Args:
         values: Increasing, in the unit of the column, shape (k,).
         weights: They sum to one.
+        p_moved: Probability that the level jumped at the last value, or moves by more than noise.
     """
 
     values: FloatArray
     weights: FloatArray
+    p_moved: float
 
     def at(self, chances: FloatArray) -> FloatArray:
         """Widths below which so large shares of the posterior lie, same shape."""
@@ -124,8 +129,10 @@ def widths(
         shift = (each * there).sum(axis=(0, 2))
         second = (each * (moved * (1.0 - gain) + there**2)).sum(axis=(0, 2))
         level, open_ = level + shift, np.maximum(second - shift**2, 0.0)
-    likely = np.exp(logs - logs.max()).reshape(shape).sum(axis=(0, 2))
-    return Widths(guessed * TIMES, likely / likely.sum())
+    likely = np.exp(logs - logs.max())
+    likely /= likely.sum()
+    p_moved = float(likely @ np.where(steps > STEADY, 1.0, each[1].sum(axis=1)))
+    return Widths(guessed * TIMES, likely.reshape(shape).sum(axis=(0, 2)), p_moved)
 
 
 def _slope(values: FloatArray) -> float:
