@@ -53,6 +53,14 @@ JOBS = {
         "kind: workload, epsilon: 1, expected_rows: 900, marginals: 2, dimensions: {origin:"
         " {values: [EWR, JFK, LGA]}, air_time: {cuts: [60, 120, 240]}}"
     ),
+    "selection": (
+        "kind: selection, epsilon: 0.1, among: {sql: 'departure_delay >= {t}', t: {from: -20, to:"
+        " 80}}, score: {errors: arrival_delay > 15}"
+    ),
+    "experts": (
+        "kind: experts, epsilon: 0.1, expected_rows: 900, experts: {rules: {sql: 'departure_delay"
+        " >= {t}', t: {from: -20, to: 75, step: 5}}, label: arrival_delay > 15}"
+    ),
 }
 """Of each kind, and of the counts of one stage and of three."""
 
