@@ -20,9 +20,8 @@ from streamdp.gates.configured import thresholding_gate
 from streamdp.gates.section import Gate as GateSection
 from streamdp.kinds import configured
 from streamdp.kinds.charging import UnitCharging
-from streamdp.kinds.registry import spec_of
 from streamdp.kinds.section import ReleaseSection
-from streamdp.kinds.spec import BuildContext
+from streamdp.kinds.spec import BuildContext, spec_of
 from streamdp.sections.dialects import Dialect
 from streamdp.sinks.section import SinkContext, StoreAccess
 from streamdp.sources.section import overlap

@@ -6,7 +6,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from streamdp.kinds import registry
+from streamdp.kinds.spec import OWN
 
 ROOT = Path(__file__).parent.parent / "streamdp"
 
@@ -214,7 +214,7 @@ def test_the_daemon_loads_no_simulation() -> None:
         "cli.run",
     )
     code = f"import sys, {', '.join(f'streamdp.{name}' for name in rooms)}\n"
-    code += "from streamdp.kinds.registry import KINDS; list(KINDS.all())\n"
+    code += "from streamdp.kinds.spec import KINDS; list(KINDS.all())\n"
     code += "loaded = [name for name in sys.modules if name.startswith('streamdp.')]\n"
     code += "assert not [name for name in loaded if 'simulation.' in name or 'synthetic' in name]\n"
     code += "assert 'pandas' not in sys.modules"
@@ -268,4 +268,4 @@ def names_in(path: Path) -> set[str]:
 def test_no_other_room_knows_the_name_of_a_kind() -> None:
     """What is done to releases follows from their section, columns, accuracy and study."""
     for path in (path for path in MODULES if room(path) not in KNOW_KINDS):
-        assert not names_in(path) & set(registry.OWN), path
+        assert not names_in(path) & set(OWN), path

@@ -18,7 +18,7 @@ from streamdp.engine.runner import Runner
 from streamdp.errors import SinkError, SourceError
 from streamdp.kinds.charging import UnitCharging
 from streamdp.kinds.quantiles.kind import Quantiles
-from streamdp.learning.baselines import LastRelease
+from streamdp.learning.learner import LastRelease
 from streamdp.priors.shapes import Cauchy
 from streamdp.privacy.filters import Caps
 from streamdp.sources.windows import DAY, WindowSource

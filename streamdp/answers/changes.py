@@ -24,7 +24,7 @@ from scipy.special import ndtr
 
 from streamdp.answers import LEVEL
 from streamdp.answers.base import Base, beside
-from streamdp.answers.regression import History, Scales, bridge, deviation, gap, kernels
+from streamdp.answers.regression import BatchHistory, Scales, bridge, deviation, gap, kernels
 from streamdp.types import FloatArray, IntArray
 
 DECILES = np.arange(1, 10) / 10.0
@@ -60,7 +60,7 @@ class Change:
 
 
 def quantile_change(
-    history: History, scales: Scales, one: IntArray, other: IntArray, quantile: float
+    history: BatchHistory, scales: Scales, one: IntArray, other: IntArray, quantile: float
 ) -> Change:
     """How a quantile differs between two periods."""
     base = history.base(np.concatenate((one, other)))
@@ -78,7 +78,7 @@ def quantile_change(
     return Change(before, after, by, lower, upper, rose, differ, changed)
 
 
-def shift(history: History, scales: Scales, one: IntArray, other: IntArray) -> Change:
+def shift(history: BatchHistory, scales: Scales, one: IntArray, other: IntArray) -> Change:
     """Change of all deciles together."""
     base = history.base(np.concatenate((one, other)))
     inside = (base.cut_shares[0] - 0.02 <= DECILES) & (base.cut_shares[-1] + 0.02 >= DECILES)
@@ -103,7 +103,7 @@ LATELY, BEFORE, FEWEST = 7, 28, 14
 
 
 def changed_lately(
-    history: History, scales: Scales, quantile: float, by: float, sure: float
+    history: BatchHistory, scales: Scales, quantile: float, by: float, sure: float
 ) -> int:
     """Whether a quantile rose (1) or fell (-1) in the last batches; 0 if neither is sure.
 
@@ -135,7 +135,7 @@ def _sure(z: float) -> float:
     return float(2.0 * ndtr(abs(z)) - 1.0)
 
 
-def _place(history: History, places: IntArray, quantile: float) -> float:
+def _place(history: BatchHistory, places: IntArray, quantile: float) -> float:
     return float(np.ceil(history.base(places).places(np.array([quantile]))[0] - 1e-6))
 
 
@@ -146,7 +146,7 @@ def _density(base: Base, at: FloatArray) -> FloatArray:
 
 
 def _moved(
-    history: History,
+    history: BatchHistory,
     scales: Scales,
     base: Base,
     one: IntArray,

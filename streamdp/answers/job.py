@@ -16,7 +16,7 @@ from streamdp.answers.changes import Change, quantile_change, shift
 from streamdp.answers.clipped import NOTHING, Distances, Hidden, Numbers
 from streamdp.answers.counted import Counted, Stage
 from streamdp.answers.periods import Period, gaps
-from streamdp.answers.regression import Estimate, History, Scales, ahead, outermost, share
+from streamdp.answers.regression import BatchHistory, Estimate, Scales, ahead, outermost, share
 from streamdp.answers.tables import CountedTable, Part, PeriodTables, Raw, UnmeasuredError
 from streamdp.errors import QuestionError
 from streamdp.mechanisms.noise import noise_of
@@ -144,10 +144,10 @@ class Measured:
         return found.pop() if len(found) == 1 else ""
 
     @cached_property
-    def _distributions(self) -> dict[Group, Distribution]:
+    def _distributions(self) -> dict[Group, ColumnDistribution]:
         return {}
 
-    def distribution(self, group: Group = ()) -> Distribution:
+    def distribution(self, group: Group = ()) -> ColumnDistribution:
         """The distributions of a group's batches.
 
         Raises:
@@ -361,7 +361,7 @@ class Measured:
 
 
 @dataclass(frozen=True, eq=False)
-class Distribution:
+class ColumnDistribution:
     """The distributions of one group's batches.
 
     Args:
@@ -373,7 +373,7 @@ class Distribution:
     """
 
     job: str
-    history: History
+    history: BatchHistory
     places: Mapping[int, int]
     resolution: Fraction
     bounds: tuple[int, int]
@@ -546,7 +546,7 @@ class United:
         parts: At least one, of the same column.
     """
 
-    parts: tuple[Distribution, ...]
+    parts: tuple[ColumnDistribution, ...]
 
     def quantile(self, quantile: float, releases: Sequence[int], partial: bool = False) -> Answer:
         """A quantile of the records of all groups.
@@ -600,7 +600,7 @@ class United:
         return Answer.between(value, low, high, found[0].batches)
 
     def _weights(
-        self, pairs: Sequence[tuple[Distribution, IntArray]]
+        self, pairs: Sequence[tuple[ColumnDistribution, IntArray]]
     ) -> tuple[FloatArray, FloatArray]:
         """Shares of the groups among all records, and the variance of each."""
         sizes = np.array([float(each.history.sizes[places].sum()) for each, places in pairs])
@@ -705,7 +705,7 @@ def summed(parts: Iterable[Answer]) -> Answer:
     return Answer.widened(value, half, hidden, batches)
 
 
-def _distribution(measured: Measured, group: Group) -> Distribution:
+def _distribution(measured: Measured, group: Group) -> ColumnDistribution:
     newest = [
         each
         for each in measured._newest.measurements
@@ -722,8 +722,8 @@ def _distribution(measured: Measured, group: Group) -> Distribution:
             start = release.batch.start
             batches.append(Counted(float(place) if start is None else start / DAY, stages))
     grid = newest[0].terms.question["grid"]
-    return Distribution(
-        measured.job, History(tuple(batches)), places, Fraction(grid[0]), (grid[1], grid[2])
+    return ColumnDistribution(
+        measured.job, BatchHistory(tuple(batches)), places, Fraction(grid[0]), (grid[1], grid[2])
     )
 
 

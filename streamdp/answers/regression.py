@@ -150,7 +150,7 @@ class Solved:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class History:
+class BatchHistory:
     """Counted batches of one question, in order of time.
 
     Args:
@@ -258,7 +258,7 @@ class _Likelihood:
     smooth: FloatArray
 
     @classmethod
-    def of(cls, history: History, places: IntArray, cuts: int) -> _Likelihood:
+    def of(cls, history: BatchHistory, places: IntArray, cuts: int) -> _Likelihood:
         """Build the marginal likelihood of some batches.
 
         The base is the first round: later ones follow the counts, and would hide what lies between.
@@ -365,7 +365,7 @@ class Estimate:
 
 
 def share(
-    history: History, scales: Scales, weights: dict[int, float], cells: FloatArray
+    history: BatchHistory, scales: Scales, weights: dict[int, float], cells: FloatArray
 ) -> Estimate:
     """Weighted sum of the distributions of batches, of the records that were there.
 
@@ -414,7 +414,7 @@ def share(
 
 
 def _counted(
-    history: History, scales: Scales, weights: dict[int, float], cells: FloatArray
+    history: BatchHistory, scales: Scales, weights: dict[int, float], cells: FloatArray
 ) -> FloatArray:
     """Variance of a period's pooled counts: their noise, and what lies between a batch's cuts.
 
@@ -443,7 +443,7 @@ def _counted(
     return np.asarray(noise + within**2 + 1e-12)
 
 
-def ahead(history: History, scales: Scales, at: float, cells: FloatArray) -> Estimate:
+def ahead(history: BatchHistory, scales: Scales, at: float, cells: FloatArray) -> Estimate:
     """The distribution of a batch that is not there yet and begins at a day.
 
     It may go where no batch has been: there S is hardly above 0, so all of D is B.
@@ -461,7 +461,7 @@ def ahead(history: History, scales: Scales, at: float, cells: FloatArray) -> Est
     )
 
 
-def _spread(history: History, solved: Solved) -> float:
+def _spread(history: BatchHistory, solved: Solved) -> float:
     """Variance of batches about the base, over that of a bridge: what was seen, less its noise.
 
     Batches that move as a whole move further at each quantile than the scales tell, which follow
@@ -473,7 +473,7 @@ def _spread(history: History, solved: Solved) -> float:
     return float(moved.sum() / (solved.shares * (1.0 - solved.shares)).sum())
 
 
-def _around(history: History, places: IntArray, context: int) -> IntArray:
+def _around(history: BatchHistory, places: IntArray, context: int) -> IntArray:
     """Batches of a period and so many before and behind it."""
     first, last = max(int(places[0]) - context, 0), int(places[-1]) + 1 + context
     return np.arange(first, min(last, len(history.at)))
@@ -500,7 +500,7 @@ def _estimate(
     return Estimate(cells, mean, alone, beside)
 
 
-def _beyond(history: History, places: IntArray, cells: FloatArray) -> FloatArray:
+def _beyond(history: BatchHistory, places: IntArray, cells: FloatArray) -> FloatArray:
     """Variance of a bridge from the usual outermost cuts of some batches to where nothing is."""
     base = history.base(places)
     at, (low, high) = base(cells), outermost(history, places)
@@ -508,7 +508,7 @@ def _beyond(history: History, places: IntArray, cells: FloatArray) -> FloatArray
     return np.where(at < low, gap(none, at, low * all_), gap(high * all_, at, all_))
 
 
-def outermost(history: History, places: IntArray) -> tuple[float, float]:
+def outermost(history: BatchHistory, places: IntArray) -> tuple[float, float]:
     """Shares at the usual lowest and highest cut, the lower and higher quarter of batches."""
     base = history.base(places)
     cells = [history.shares[place].cells for place in places]

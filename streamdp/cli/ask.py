@@ -174,7 +174,7 @@ def _of_one(
 ) -> list[dict[str, Any]]:
     """Answers from the published rows of one release of a workload."""
     from streamdp import wiring
-    from streamdp.kinds.registry import spec_of
+    from streamdp.kinds.spec import spec_of
     from streamdp.store.archive import require_release, signature_of
     from streamdp.store.migrations import open_to_read
 

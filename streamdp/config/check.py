@@ -12,9 +12,9 @@ from pydantic import SecretStr
 from streamdp.config.model import Configuration
 from streamdp.gates.configured import check_gate
 from streamdp.gates.section import Gate
-from streamdp.kinds.check import problems
-from streamdp.kinds.registry import KINDS
+from streamdp.kinds.configured import problems
 from streamdp.kinds.section import CheckContext, ReleaseSection
+from streamdp.kinds.spec import KINDS
 from streamdp.sections.document import Document, Path, refuse, require_known
 from streamdp.sections.secrets import refuse_password
 from streamdp.sinks.section import Written

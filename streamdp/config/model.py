@@ -21,8 +21,8 @@ from pydantic import (
 
 from streamdp.config.privacy import Privacy
 from streamdp.gates.section import Gate
-from streamdp.kinds.registry import KINDS
 from streamdp.kinds.section import Name, ReleaseSection
+from streamdp.kinds.spec import KINDS
 from streamdp.log import LogSection
 from streamdp.privacy.amounts import atto_up, nano_up
 from streamdp.privacy.filters import Caps, Measure

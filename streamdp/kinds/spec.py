@@ -1,4 +1,4 @@
-"""Specification of a release kind: its section, its checks, its builder and its accuracy."""
+"""Specification of a release kind (section, checks, builder, accuracy), and those there are."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
+from streamdp.errors import InternalError
 from streamdp.kinds.section import CheckContext, GroupsFrom, Problem, ReleaseSection
+from streamdp.registry import Registry
 from streamdp.types import CellCounts, CellQuery, Format, Neighbours, ReleaseKind, Row, Rows
 
 if TYPE_CHECKING:
@@ -173,3 +175,29 @@ class KindSpec:
     left_out: Callable[[Any, Sequence[Row]], Mapping[int, LeftOut]] | None = None
     ask: Callable[[Any, Sequence[Row], str], Any] | None = None
     groups: Callable[[Any, GroupsFrom, Sequence[Row]], tuple[Group, ...]] | None = None
+
+
+OWN = {
+    "quantiles": "streamdp.kinds.quantiles.spec:SPEC",
+    "statistics": "streamdp.kinds.statistics.spec:SPEC",
+    "workload": "streamdp.kinds.workload.spec:SPEC",
+    "selection": "streamdp.kinds.selection.spec:SPEC",
+    "experts": "streamdp.kinds.experts.spec:SPEC",
+    "keys": "streamdp.kinds.keys.spec:SPEC",
+}
+"""Kinds of streamdp; other packages offer a `KindSpec` in the group `streamdp.kinds`."""
+
+
+def _spec(name: str, offer: Any) -> KindSpec | None:
+    return offer if isinstance(offer, KindSpec) and offer.name == name else None
+
+
+KINDS: Registry[KindSpec] = Registry("streamdp.kinds", "release kind", OWN, _spec)
+
+
+def spec_of(section: ReleaseSection) -> KindSpec:
+    """Specification of the kind of a section that was loaded."""
+    spec = KINDS.find(section.kind)
+    if spec is None:
+        raise InternalError(f"there is no release kind {section.kind!r}")
+    return spec

@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from streamdp.learning.mixture.belief import LEVELS
 from streamdp.learning.mixture.distribution import LocationScale
 from streamdp.learning.mixture.mixture import PlanBasis
-from streamdp.learning.online_gradient.surrogate import laplace
+from streamdp.learning.online_gradient.descent import laplace
 from streamdp.types import FloatArray
 
 LEAST_WEIGHT = 5e-4

@@ -95,8 +95,7 @@ class Simulations:
 
     def _simulation(self, job: str, kind: Any) -> Simulates | None:
         """How the figures of a job are simulated; None if they are not."""
-        from streamdp.kinds.registry import spec_of
-        from streamdp.kinds.spec import Simulates
+        from streamdp.kinds.spec import Simulates, spec_of
 
         accuracy = spec_of(self._configuration.releases[job]).accuracy
         return accuracy if isinstance(accuracy, Simulates) and accuracy.simulates(kind) else None
@@ -111,7 +110,7 @@ class Simulations:
 
     def _row(self, job: str, kind: Any) -> dict[str, Json]:
         """Expected errors, and the price for a wanted one."""
-        from streamdp.kinds.registry import spec_of
+        from streamdp.kinds.spec import spec_of
 
         section, rows = self._configuration.releases[job], self._configuration.privacy.unit.rows
         accuracy = spec_of(section).accuracy
@@ -131,8 +130,7 @@ class Simulations:
 
     def _prices_in_unit(self, job: str, kind: Any, error: float) -> dict[str, Json]:
         """Prices at which each part of a release is so near, and the word of a cap."""
-        from streamdp.kinds.registry import spec_of
-        from streamdp.kinds.spec import InUnit
+        from streamdp.kinds.spec import InUnit, spec_of
 
         section, rows = self._configuration.releases[job], self._configuration.privacy.unit.rows
         accuracy = spec_of(section).accuracy
@@ -193,7 +191,7 @@ def rows_of_bounds(
 def _errors(configuration: Configuration, job: str, bound: int) -> dict[str, Json]:
     """Expected errors of a first release, at the configured price."""
     from streamdp import wiring
-    from streamdp.kinds.registry import spec_of
+    from streamdp.kinds.spec import spec_of
 
     section = configuration.releases[job]
     accuracy = spec_of(section).accuracy
@@ -208,7 +206,7 @@ def _told(
     configuration: Configuration, database: Database | None, source: str
 ) -> tuple[Mapping[int, LeftOut], str | None]:
     """What each bound leaves out, by the newest release of a source that tells it, and its job."""
-    from streamdp.kinds.registry import spec_of
+    from streamdp.kinds.spec import spec_of
     from streamdp.store.archive import last_release
 
     for job, section in configuration.releases.items():

@@ -20,10 +20,9 @@ from streamdp.backends.duckdb.section import DuckDBEngine
 from streamdp.engine.draw import finish, get_ready
 from streamdp.errors import ConfigurationError, WaitingError
 from streamdp.files import file_format
-from streamdp.kinds import registry
 from streamdp.kinds.charging import UnitCharging
 from streamdp.kinds.grouped import rows_of
-from streamdp.kinds.registry import spec_of
+from streamdp.kinds.spec import KINDS, spec_of
 from streamdp.kinds.study import Stream, Study
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.simulation.comparison import TrialSetting
@@ -90,7 +89,7 @@ def study_of(section: ReleaseSection) -> Study:
     """
     made = spec_of(section).study
     if made is None:
-        known = ", ".join(spec.name for spec in registry.KINDS.all() if spec.study is not None)
+        known = ", ".join(spec.name for spec in KINDS.all() if spec.study is not None)
         raise ConfigurationError(
             f"releases of kind {section.kind} cannot be simulated",
             where="simulate",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -70,3 +71,20 @@ class Made:
     name: str
     sql: str
     source: str | None = None
+
+
+_EXACT = "<f8"
+"""Doubles, the last byte first, whatever the machine has."""
+
+
+def packed(array: FloatArray) -> Json:
+    """An array as it is stored: its shape, and the bytes of its numbers."""
+    content = np.ascontiguousarray(array, dtype=_EXACT).tobytes()
+    numbers = base64.b64encode(content).decode("ascii")
+    return {"shape": list(array.shape), "kind": _EXACT, "numbers": numbers}
+
+
+def unpacked(state: Json) -> FloatArray:
+    """The inverse of `packed`."""
+    numbers = np.frombuffer(base64.b64decode(state["numbers"]), dtype=state["kind"])
+    return numbers.astype(np.float64).reshape(state["shape"])

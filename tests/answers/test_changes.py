@@ -7,7 +7,7 @@ import pytest
 from scipy.special import ndtri
 
 from streamdp.answers.changes import _bridged, changed_lately, quantile_change, shift
-from streamdp.answers.regression import History, bridge
+from streamdp.answers.regression import BatchHistory, bridge
 from tests.answers.worlds import days
 
 WEEKS = [(np.arange(14, 42), np.arange(42, 70))]
@@ -16,7 +16,9 @@ WEEKS = [(np.arange(14, 42), np.arange(42, 70))]
 def compared(by: float, seed: int) -> tuple[float, float, float]:
     chance = np.random.default_rng(500 + seed)
     own = chance.normal(0.0, 30.0, 70)
-    made = History(days([(by if day >= 42 else 0.0) + own[day] for day in range(70)], seed).batches)
+    made = BatchHistory(
+        days([(by if day >= 42 else 0.0) + own[day] for day in range(70)], seed).batches
+    )
     scales, (one, other) = made.fitted(), WEEKS[0]
     found = quantile_change(made, scales, one, other, 0.5)
     whole = shift(made, scales, one, other)
@@ -43,7 +45,7 @@ def test_a_change_is_no_part_of_how_far_days_that_are_alike_differ() -> None:
     """The deviation that a shift of four weeks is judged by is that of the same days without it."""
     own, deviations = np.random.default_rng(501).normal(0.0, 30.0, 70), []
     for by in (0.0, 100.0):
-        made = History(days((own + by * (np.arange(70) >= 42)).tolist(), 1).batches)
+        made = BatchHistory(days((own + by * (np.arange(70) >= 42)).tolist(), 1).batches)
         found = shift(made, made.fitted(), *WEEKS[0])
         deviations.append(found.change / ndtri(found.rose))
     assert deviations[1] < 1.1 * deviations[0]
@@ -55,7 +57,7 @@ def test_what_weekdays_have_of_their_own_is_no_change() -> None:
     Quantiles are whole cells, and so are the ends of the interval of how far they lie apart.
     """
     centres = [600.0 * (day % 7 == 6) + 200.0 * (day >= 42) for day in range(70)]
-    made = History(days(centres, 0).batches)
+    made = BatchHistory(days(centres, 0).batches)
     scales, (one, other) = made.fitted(), (np.arange(35, 42), np.arange(42, 49))
     found = quantile_change(made, scales, one, other, 0.5)
     assert found.changed > 0.99
@@ -67,11 +69,11 @@ def test_a_shift_of_the_last_days_is_told_with_its_sign() -> None:
     """Up and down; without one, and where the least change is larger, nothing is told."""
     for by in (500.0, -500.0, 0.0):
         centres = [2000.0 + (by if day >= 40 else 0.0) for day in range(47)]
-        made = History(days(centres, 7).batches)
+        made = BatchHistory(days(centres, 7).batches)
         scales = made.fitted()
         assert changed_lately(made, scales, 0.5, 0.1, 0.99) == np.sign(by)
         assert changed_lately(made, scales, 0.5, 0.5, 0.99) == 0
-        few = History(made.batches[-12:])
+        few = BatchHistory(made.batches[-12:])
         assert changed_lately(few, scales, 0.5, 0.1, 0.99) == 0
 
 

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from streamdp.answers.counted import Counted, Shares, Stage, shares_of
-from streamdp.answers.job import Distribution
-from streamdp.answers.regression import History, share
+from streamdp.answers.job import ColumnDistribution
+from streamdp.answers.regression import BatchHistory, share
 from streamdp.errors import ConfigurationError
 from tests.answers.worlds import DECILES, Days, days
 
 
-def distribution(made: Days) -> Distribution:
+def distribution(made: Days) -> ColumnDistribution:
     places = {place: place for place in range(len(made.batches))}
     bounds = (-100_000, 100_000)
-    return Distribution("job", History(made.batches), places, Fraction(1), bounds)
+    return ColumnDistribution("job", BatchHistory(made.batches), places, Fraction(1), bounds)
 
 
 def moving(seed: int, count: int = 70) -> Days:
@@ -132,7 +132,7 @@ def test_a_distribution_that_moves_with_every_batch(seed: int) -> None:
         noisy = exact + np.round(draw.laplace(0.0, 5.0, len(exact)))
         batches.append(Counted(float(day), (Stage(cuts, noisy, 50.0),)))
         records.append(own)
-    history = History(tuple(batches))
+    history = BatchHistory(tuple(batches))
     weights = dict.fromkeys(range(16, 44), 1 / 28)
     cells = np.quantile(np.concatenate(records[16:44]), DECILES)
     found = share(history, history.fitted(), weights, cells)

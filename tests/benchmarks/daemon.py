@@ -28,7 +28,7 @@ from streamdp.config import load
 from streamdp.engine.job import Job
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.quantiles.section import QuantilesSection
-from streamdp.learning.baselines import Fixed
+from streamdp.learning.learner import Fixed
 from streamdp.mechanisms.quantile_tree.planning.simulation import rank_errors
 from streamdp.priors.shapes import Cauchy
 from streamdp.privacy.draws import OperatingSystemEntropy

@@ -30,8 +30,8 @@ from functools import cache, partial
 
 import numpy as np
 
-from streamdp.kinds.experts.hedge import Hedge
 from streamdp.kinds.experts.kind import Experts
+from streamdp.kinds.experts.learner import Hedge
 from streamdp.kinds.experts.losses import RuleLosses
 from streamdp.kinds.rules.rules import RuleComparison, RuleGrid
 from streamdp.kinds.selection.candidates import ThresholdRules

@@ -22,9 +22,8 @@ from streamdp.config import load
 from streamdp.engine.job import Job
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.quantiles.learners import learner
-from streamdp.kinds.quantiles.prior_section import Guess
 from streamdp.kinds.quantiles.priors import shapes
-from streamdp.kinds.quantiles.section import QuantilesSection
+from streamdp.kinds.quantiles.section import Guess, QuantilesSection
 from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES
 from tests.benchmarks.daemon import CONFIG, release_errors
 from tests.benchmarks.report import Row, main

@@ -30,9 +30,9 @@ import numpy as np
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.quantiles.study import QuantilesStudy
 from streamdp.kinds.study import Stream
-from streamdp.learning.baselines import Fixed
+from streamdp.learning.learner import Fixed
+from streamdp.learning.online_gradient.descent import laplace
 from streamdp.learning.online_gradient.point_gradient import PrivateGradient
-from streamdp.learning.online_gradient.surrogate import laplace
 from streamdp.mechanisms.quantile_tree.grains import exact_quantiles
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy, rank_errors
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree

@@ -19,7 +19,7 @@ import numpy as np
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.quantiles.study import QuantilesStudy
 from streamdp.kinds.study import Stream
-from streamdp.learning.baselines import Fixed
+from streamdp.learning.learner import Fixed
 from streamdp.learning.online_gradient.public_fit import PublicFit, fit_public
 from streamdp.mechanisms.quantile_tree.planning.choice import choose_tree
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy

@@ -38,8 +38,8 @@ from streamdp.answers import LEVEL
 from streamdp.answers.base import daily
 from streamdp.answers.changes import changed_lately, quantile_change, shift
 from streamdp.answers.counted import Counted, Stage
-from streamdp.answers.job import Distribution, Measured, United
-from streamdp.answers.regression import History
+from streamdp.answers.job import ColumnDistribution, Measured, United
+from streamdp.answers.regression import BatchHistory
 from streamdp.database import Database
 from streamdp.errors import ConfigurationError
 from streamdp.kinds.quantiles.study import QuantilesStudy
@@ -97,7 +97,7 @@ class World:
     width: float
 
     @functools.cached_property
-    def of(self) -> Distribution:
+    def of(self) -> ColumnDistribution:
         return self.measured.distribution()
 
     def truth(self, places: Iterable[int]) -> tuple[IntArray, FloatArray]:
@@ -250,12 +250,12 @@ def forecasts(made: World) -> float:
     history = made.of.history
     known = {own: place for place, own in made.of.places.items()}
     first = max(len(history.at) - FORECASTS, 20)
-    scales = History(history.batches[:first]).fitted() if first < len(history.at) else None
+    scales = BatchHistory(history.batches[:first]).fitted() if first < len(history.at) else None
     for own in range(first, len(history.at)):
         if not len(made.cells[known[own]]):
             continue
-        part = Distribution(
-            "job", History(history.batches[:own]), {}, made.of.resolution, made.of.bounds
+        part = ColumnDistribution(
+            "job", BatchHistory(history.batches[:own]), {}, made.of.resolution, made.of.bounds
         )
         part.__dict__["scales"] = scales  # fitted once: it takes longer than all forecasts
         answer = part.next(0.5, float(history.at[own]))
@@ -396,7 +396,7 @@ def _together(worlds: Sequence[World], places: Sequence[int]) -> tuple[IntArray,
     return cells, np.cumsum(found) / found.sum()
 
 
-def counted(centres: FloatArray, seed: int, size: int = 500, price: str = "1/5") -> History:
+def counted(centres: FloatArray, seed: int, size: int = 500, price: str = "1/5") -> BatchHistory:
     """Batches of a normal distribution, cut at the deciles believed, with the noise of a price."""
     draw = np.random.default_rng(seed)
     variance = AdditiveNoise(Fraction(price), 1).variance
@@ -412,7 +412,7 @@ def counted(centres: FloatArray, seed: int, size: int = 500, price: str = "1/5")
         geometric = draw.geometric(1.0 - ratio, (2, len(counts)))
         noisy = counts + geometric[0] - geometric[1]
         batches.append(Counted(float(day), (Stage(cuts, noisy, variance),)))
-    return History(tuple(batches))
+    return BatchHistory(tuple(batches))
 
 
 def comparisons(repeats: int) -> None:
@@ -486,7 +486,7 @@ def shuffled(chosen: Sequence[Setting], length: int) -> None:
                 replace(history.batches[place], at=float(day))
                 for day, place in enumerate(order.tolist())
             ]
-            mixed = History(tuple(days))
+            mixed = BatchHistory(tuple(days))
             scales = mixed.fitted()
             for period in PERIODS[1:]:
                 for first in range(0, len(days) - 2 * period + 1, 2 * period):
@@ -535,7 +535,7 @@ def _told(wander: float, by: float, seed: int) -> tuple[int, int]:
     """How often `changed` was told before the shift, and days until it was told then, else -1."""
     whole, told, began = counted(_centres(wander, by, seed), seed), 0, 0
     for day in range(ARMED, DAYS):
-        part = History(whole.batches[: day + 1])
+        part = BatchHistory(whole.batches[: day + 1])
         if not (day - ARMED) % 7 or day == SHIFTED:
             scales = part.fitted()
         now = changed_lately(part, scales, 0.5, 0.1, 0.99)

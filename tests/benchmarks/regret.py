@@ -32,9 +32,8 @@ from streamdp.kinds.quantiles.study import QuantilesStudy
 from streamdp.kinds.study import ReplayedRelease, Stream
 from streamdp.learning.features import calendar, weekday
 from streamdp.learning.mixture.mixture import BayesianMixture
-from streamdp.learning.online_gradient.descent import StepsName
+from streamdp.learning.online_gradient.descent import StepsName, laplace
 from streamdp.learning.online_gradient.learner import OnlineGradient
-from streamdp.learning.online_gradient.surrogate import laplace
 from streamdp.learning.summary import best_fixed
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.simulation.comparison import replay

@@ -16,8 +16,8 @@ from streamdp.cli import cli
 from streamdp.cli.simulate import NOTE
 from streamdp.config import load
 from streamdp.errors import ConfigurationError, SourceError
-from streamdp.kinds import registry
 from streamdp.kinds.quantiles.study import QuantilesStudy
+from streamdp.kinds.spec import KINDS
 from streamdp.kinds.statistics import spec as statistics
 from streamdp.planning import comparison
 from streamdp.types import CellCounts
@@ -117,9 +117,9 @@ def unstudied(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     spec = replace(statistics.SPEC, study=None)
     with monkeypatch.context() as patched:
         patched.setattr(statistics, "SPEC", spec)
-        registry.KINDS.forget()
+        KINDS.forget()
         yield
-    registry.KINDS.forget()
+    KINDS.forget()
 
 
 @pytest.mark.usefixtures("unstudied")

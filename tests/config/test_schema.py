@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from streamdp.config import json_schema
-from streamdp.kinds import registry
+from streamdp.kinds.spec import KINDS
 from streamdp.sections.section import Section
 
 
@@ -39,7 +39,7 @@ def test_every_key_has_a_description() -> None:
     """Of all kinds, sources, engines, sinks, gates, priors, web, log, store and privacy."""
     schema = json_schema()
     named = {definition.rsplit("__", 1)[-1] for definition in schema["$defs"]}
-    assert named >= {spec.section.__name__ for spec in registry.KINDS.all()}
+    assert named >= {spec.section.__name__ for spec in KINDS.all()}
     assert len(list(_properties(schema))) > 290
     assert _undescribed(schema) == []
 

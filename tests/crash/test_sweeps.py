@@ -22,10 +22,10 @@ from streamdp.backends.duckdb.dialect import DuckDBDialect
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.daemon import reports
 from streamdp.database import Database
-from streamdp.kinds import registry
 from streamdp.kinds.charging import UnitCharging
 from streamdp.kinds.keys.kind import Keys
 from streamdp.kinds.selection.kind import Selection
+from streamdp.kinds.spec import OWN
 from streamdp.mechanisms.quantile_tree.planning import accuracy
 from streamdp.privacy.events import charge_of
 from streamdp.reports.releases.digest import Digest, digest
@@ -252,8 +252,8 @@ def test_groups_of_the_same_batch_are_caught(
 def test_every_kind_is_in_its_sweeps() -> None:
     """A kind of streamdp that is added is released, killed and compared."""
     sections = yaml.safe_load(every_kind.CONFIG)["releases"].values()
-    assert {section["kind"] for section in sections} == set(registry.OWN)
-    assert {kind.name for kind in every_kind.CLASSES} == set(registry.OWN)
+    assert {section["kind"] for section in sections} == set(OWN)
+    assert {kind.name for kind in every_kind.CLASSES} == set(OWN)
 
 
 def test_killed_anywhere_in_every_kind(tmp_path: Path) -> None:

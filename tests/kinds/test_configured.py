@@ -12,7 +12,7 @@ from streamdp import wiring
 from streamdp.config import load
 from streamdp.kinds.charging import UnitCharging
 from streamdp.kinds.quantiles.kind import Quantiles
-from streamdp.kinds.quantiles.prior_section import PriorSection
+from streamdp.kinds.quantiles.section import PriorSection
 from streamdp.learning.mixture.mixture import BayesianMixture
 from streamdp.sources.windows import DAY
 from streamdp.types import Batch, Json

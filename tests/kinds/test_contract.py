@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from streamdp import wiring
-from streamdp.kinds import registry
 from streamdp.kinds.charging import UnitCharging
+from streamdp.kinds.spec import OWN
 from streamdp.types import Json, Measurement, MeasurementTerms, Measures, ReleaseKind, Row
 from tests.kinds.cases import (
     BODIES,
@@ -30,7 +30,7 @@ every = pytest.mark.parametrize(("name", "body"), CASES)
 
 def test_every_kind_is_here() -> None:
     """One that is registered is held to what follows."""
-    assert set(BODIES) == set(registry.OWN)
+    assert set(BODIES) == set(OWN)
 
 
 @every

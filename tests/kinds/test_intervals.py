@@ -9,10 +9,16 @@ import numpy as np
 import pytest
 
 from streamdp.kinds.quantiles.error_bars import width_of_rank
-from streamdp.kinds.quantiles.error_bars.holes import across
-from streamdp.kinds.quantiles.error_bars.intervals import faint, hides, intervals, is_noisy, step_of
+from streamdp.kinds.quantiles.error_bars.intervals import (
+    across,
+    faint,
+    hides,
+    intervals,
+    is_noisy,
+    step_of,
+)
 from streamdp.kinds.quantiles.error_bars.plausible import plausible
-from streamdp.kinds.quantiles.rows import smoothed_columns
+from streamdp.kinds.quantiles.kind import smoothed_columns
 from streamdp.kinds.quantiles.section import QuantilesSection
 from streamdp.learning.learner import Smoothed
 from streamdp.mechanisms.quantile_tree.planning.accuracy import Believed

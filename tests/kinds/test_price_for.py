@@ -9,10 +9,10 @@ from fractions import Fraction
 import pytest
 
 from streamdp.kinds.additive import AdditiveAccuracy, AdditiveKind
-from streamdp.kinds.statistics.accuracy import CountError
 from streamdp.kinds.statistics.kind import Statistics
 from streamdp.kinds.statistics.measures.counts import Count
 from streamdp.kinds.statistics.measures.moments import Moment, MomentOf
+from streamdp.kinds.statistics.spec import CountError
 from streamdp.kinds.workload.accuracy import AverageError
 from streamdp.kinds.workload.fitting.distribution import Workload
 from streamdp.kinds.workload.kind import WorkloadRelease

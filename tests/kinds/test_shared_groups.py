@@ -12,7 +12,7 @@ import pytest
 
 from streamdp.kinds.grouped import Grouped
 from streamdp.kinds.quantiles.kind import Quantiles
-from streamdp.learning.baselines import LastRelease
+from streamdp.learning.learner import LastRelease
 from streamdp.learning.mixture.memory import OTHERS
 from streamdp.learning.mixture.mixture import BayesianMixture
 from streamdp.mechanisms.histograms import Histograms

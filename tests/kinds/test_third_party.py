@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from streamdp.cli import cli
 from streamdp.errors import ConfigurationError
-from streamdp.kinds import registry
+from streamdp.kinds.spec import KINDS
 from streamdp.log import close
 from streamdp.types import Json
 
@@ -48,7 +48,7 @@ sinks:
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The package on the path, and a configuration that uses it."""
     monkeypatch.syspath_prepend(str(Path(__file__).parent / "third_party"))
-    registry.KINDS.forget()
+    KINDS.forget()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("os.cpu_count", lambda: 1)
     sinks = "[table, csv, parquet, jsonl, warehouse]"
@@ -58,7 +58,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (tmp_path / name).write_text("\n".join(["at,x,city,who", *records]))
     yield tmp_path
     close()
-    registry.KINDS.forget()
+    KINDS.forget()
 
 
 def said(*arguments: str) -> list[Json]:
@@ -150,7 +150,7 @@ def test_a_package_that_cannot_be_imported_is_named(
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
     (folder / "entry_points.txt").write_text("[streamdp.kinds]\nbroken = nowhere:SPEC\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    registry.KINDS.forget()
-    assert "noisy-count" in registry.KINDS.names()
+    KINDS.forget()
+    assert "noisy-count" in KINDS.names()
     with pytest.raises(ConfigurationError, match="broken"):
-        registry.KINDS.find("broken")
+        KINDS.find("broken")

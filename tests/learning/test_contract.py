@@ -11,11 +11,9 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from streamdp.kinds.quantiles.kind import Quantiles
+from streamdp.kinds.quantiles.kind import Quantiles, counted_rows
 from streamdp.kinds.quantiles.learners import LEARNERS
-from streamdp.kinds.quantiles.prior_section import LearnerName
-from streamdp.kinds.quantiles.rows import counted_rows
-from streamdp.kinds.quantiles.section import QuantilesSection
+from streamdp.kinds.quantiles.section import LearnerName, QuantilesSection
 from streamdp.kinds.quantiles.spec import build
 from streamdp.kinds.spec import BuildContext
 from streamdp.learning.learner import CountedPlan, DrawnPlan, Learner, Observation

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from streamdp.kinds.quantiles.kind import Quantiles
-from streamdp.learning.baselines import Fixed
-from streamdp.learning.learner import Learner
+from streamdp.learning.learner import Fixed, Learner
 from streamdp.learning.mixture.mixture import BayesianMixture
 from streamdp.learning.online_gradient.public_fit import fit_public
 from streamdp.mechanisms.histograms import Histograms

@@ -31,7 +31,7 @@ from streamdp.errors import (
     SourceError,
     StreamdpError,
 )
-from streamdp.kinds import registry
+from streamdp.kinds.spec import KINDS
 from streamdp.library.release import draw_release
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Json
@@ -273,7 +273,7 @@ def test_what_belongs_to_a_daemon_is_refused(name: str) -> None:
 
 def test_no_kind_has_a_key_that_release_takes_for_itself() -> None:
     """It could not be given."""
-    for spec in registry.KINDS.all():
+    for spec in KINDS.all():
         assert not {"data", "ledger", "previous", "batch"} & set(spec.section.model_fields)
 
 

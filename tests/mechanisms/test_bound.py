@@ -9,10 +9,9 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from streamdp.mechanisms.quantile_tree.exponential import log_inner_product
+from streamdp.mechanisms.quantile_tree.exponential import BaseMeasure, log_inner_product
 from streamdp.mechanisms.quantile_tree.grains import GRAINS, Grains, Region
 from streamdp.mechanisms.quantile_tree.joint import log_joint_inner_product
-from streamdp.mechanisms.quantile_tree.measure import BaseMeasure
 from streamdp.mechanisms.quantile_tree.planning.accuracy import STANDARD, Believed, simulated_errors
 from streamdp.mechanisms.quantile_tree.planning.bound import bounded, of_first_releases
 from streamdp.mechanisms.quantile_tree.planning.simulation import (

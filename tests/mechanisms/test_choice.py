@@ -11,8 +11,13 @@ from streamdp.mechanisms.quantile_tree.planning.accuracy import (
     simulated_errors,
     stays_under,
 )
-from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES, choose_tree
-from streamdp.mechanisms.quantile_tree.planning.choice_table import NAMES, TABLE, TIES
+from streamdp.mechanisms.quantile_tree.planning.choice import (
+    CANDIDATES,
+    NAMES,
+    TABLE,
+    TIES,
+    choose_tree,
+)
 from streamdp.mechanisms.quantile_tree.planning.simulation import (
     PublicEntropy,
     batch_of,

@@ -6,9 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from streamdp.mechanisms.quantile_tree.exponential import _Exponents, _Near
+from streamdp.mechanisms.quantile_tree.exponential import BaseMeasure, _Exponents, _Near
 from streamdp.mechanisms.quantile_tree.grains import GRAINS, Grains, Region
-from streamdp.mechanisms.quantile_tree.measure import BaseMeasure
 from streamdp.mechanisms.quantile_tree.points import MOST_POINTS, aimed_at, public_points
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.shapes import Cauchy, Laplace, Uniform

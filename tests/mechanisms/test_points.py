@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from streamdp.mechanisms.quantile_tree.exponential import BaseMeasure
 from streamdp.mechanisms.quantile_tree.grains import GRAINS
 from streamdp.mechanisms.quantile_tree.joint import MOST_TERMS
-from streamdp.mechanisms.quantile_tree.measure import BaseMeasure
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.mechanisms.quantile_tree.points import aimed_at, public_points
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree

@@ -9,7 +9,7 @@ import pytest
 from streamdp.kinds.charging import UnitCharging
 from streamdp.kinds.quantiles.accuracy import RankError
 from streamdp.kinds.quantiles.kind import Quantiles
-from streamdp.learning.baselines import LastRelease
+from streamdp.learning.learner import LastRelease
 from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES
 from streamdp.priors.shapes import Cauchy, shapes_from_guess
 from streamdp.privacy.draws import OperatingSystemEntropy

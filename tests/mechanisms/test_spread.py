@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from streamdp.mechanisms.quantile_tree import spread
+from streamdp.mechanisms.quantile_tree.exponential import BaseMeasure
 from streamdp.mechanisms.quantile_tree.grains import GRAINS, Grains
-from streamdp.mechanisms.quantile_tree.measure import BaseMeasure
 from streamdp.mechanisms.quantile_tree.passes import log_kernel
 from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES, MOST_SPREAD, choose_tree
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy

@@ -14,7 +14,7 @@ from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.quantiles.study import QuantilesStudy
 from streamdp.kinds.quantiles.synthetic import RESOLUTION, moving, synthetic
 from streamdp.kinds.study import ORACLE, Stream, Trace
-from streamdp.learning.baselines import Fixed
+from streamdp.learning.learner import Fixed
 from streamdp.learning.mixture.mixture import BayesianMixture
 from streamdp.mechanisms.histograms import Histograms
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree

@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
-from streamdp.answers.regression import History, Scales
+from streamdp.answers.regression import BatchHistory, Scales
 from streamdp.cli import cli
 from streamdp.config import Configuration, load
 from streamdp.log import close
@@ -551,13 +551,13 @@ def test_the_page_fits_what_was_measured_once(home: Path, monkeypatch: pytest.Mo
     """The change since the week before and what is expected next go by the same releases."""
     monkeypatch.chdir(home)
     fits: list[int] = []
-    fitted = History.fitted
+    fitted = BatchHistory.fitted
 
-    def counted(self: History) -> Scales:
+    def counted(self: BatchHistory) -> Scales:
         fits.append(len(self.at))
         return fitted(self)
 
-    monkeypatch.setattr(History, "fitted", counted)
+    monkeypatch.setattr(BatchHistory, "fitted", counted)
     with page_of(home / "config.yaml") as client:
         page = client.get("/jobs/air_time").text
         assert "The next batch is expected to have: " in page

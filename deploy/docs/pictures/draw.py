@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from streamdp.learning.mixture.belief import BROAD, Belief, Update
-from streamdp.learning.mixture.bridge import SIZES
 from streamdp.learning.mixture.curves import (
     MOVES,
+    SIZES,
     Curves,
     broad_curves,
     broad_weights,

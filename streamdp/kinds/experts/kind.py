@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -12,10 +12,8 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from streamdp.kinds.experts.forecasts import Forecasts
-from streamdp.kinds.experts.leader import Leader
-from streamdp.kinds.experts.learner import OnlineLearner
+from streamdp.kinds.experts.learner import WAYS, Leader, OnlineLearner
 from streamdp.kinds.experts.losses import LEVEL_SHARE, Actions, RuleLosses, sensitivity
-from streamdp.kinds.experts.measurements import CHANCE_BITS, drawn_of, measured
 from streamdp.kinds.experts.regret import Followed, RegretBound
 from streamdp.mechanisms.noise import AdditiveNoise
 from streamdp.privacy.draws import discrete_laplace_variance
@@ -29,7 +27,9 @@ from streamdp.types import (
     Json,
     Lesson,
     Measurement,
+    MeasurementTerms,
     Neighbours,
+    NoiseLaw,
     Outcome,
     Plan,
     Row,
@@ -42,6 +42,12 @@ LEVEL = 0.95
 
 DEVIATIONS = 3.0 / math.sqrt(2.0)
 """Half the width of that interval: a Laplace variable stays within 3.0 scales, sums within less."""
+
+CHANCE_BITS = 53
+"""Bits of the public coin."""
+
+MOST_SHOWN = 20
+"""Experts of whom lessons tell."""
 
 Action = Literal["heaviest", "drawn", "average"]
 """How an expert is chosen: by the largest weight, by chance, or nearest to the average of rules."""
@@ -227,18 +233,16 @@ class Experts:
 
         Privacy: outputs of the noise of `draw`.
         """
-        return tuple(measured(self, plan.mechanism, outcome.auxiliary))
+        return tuple(_measured(self, plan.mechanism, outcome.auxiliary))
 
     def replayed(self, state: Json, batch: Batch, measurements: tuple[Measurement, ...]) -> Json:
         """Return the state after a release that was measured so; None if it teaches nothing."""
-        drawn = drawn_of(self, measurements)
+        drawn = _drawn_of(self, measurements)
         return None if drawn is None else self._after(state, self._losses(drawn), drawn.chance)
 
     def lessons(self, history: History) -> Sequence[Lesson]:
         """Return what past releases taught, from releases and learned states alone."""
-        from streamdp.kinds.experts.lessons import lessons
-
-        return tuple(lessons(self, history))
+        return tuple(_lessons(self, history))
 
     def publish(self, state: Json, outcome: Outcome) -> Outcome:
         """The losses, and beside them the weights and the action for the next batch."""
@@ -306,3 +310,85 @@ class Experts:
             if noise.level is None
             else discrete_laplace_variance(noise.level) / self.expected_rows**2
         )
+
+
+def _measured(kind: Experts, noise: Noise, drawn: DrawnLosses) -> Iterator[Measurement]:
+    """The integers, with forecasts and coin beside them; then the level, if there is one."""
+    asked = _question(kind)
+    given: Json = {"coin": round(drawn.chance * 2**CHANCE_BITS)}
+    if noise.forecasts:
+        given |= {"forecasts": list(noise.forecasts)}
+    share = Fraction(1) if drawn.level is None else 1 - LEVEL_SHARE
+    size = sensitivity(kind.losses, kind.neighbours)
+    law = NoiseLaw("epsilon", kind.epsilon * share, size)
+    terms = MeasurementTerms("losses", asked, noise=law, share=share, relation=kind.neighbours)
+    yield Measurement(terms, numbers=drawn.integers, given=given)
+    if drawn.level is not None:
+        yield Measurement(
+            MeasurementTerms(
+                "losses",
+                asked,
+                part="level",
+                stage=1,
+                noise=NoiseLaw("epsilon", kind.epsilon * LEVEL_SHARE),
+                share=LEVEL_SHARE,
+                relation=kind.neighbours,
+            ),
+            numbers=(drawn.level,),
+        )
+
+
+def _drawn_of(kind: Experts, measurements: Sequence[Measurement]) -> DrawnLosses | None:
+    """The draw that was measured so; None if it was of other experts."""
+    asked = _question(kind)
+    found = {each.terms.part: each for each in measurements if each.terms.question == asked}
+    if "" not in found:
+        return None
+    level = found["level"].numbers[0] if "level" in found else None
+    return DrawnLosses(found[""].numbers, level, found[""].given["coin"] / 2**CHANCE_BITS)
+
+
+def _question(kind: Experts) -> Json:
+    """The experts, what they lose, and which records count.
+
+    Forecasts change from batch to batch and stand beside the integers.
+    """
+    asked = kind.losses.query() if kind.forecasts is None else kind.forecasts
+    experts = [list(row.values()) for row in kind.losses.rows()]
+    about = {"experts": experts, "losses": repr(asked)}
+    return about | ({} if kind.where is None else {"where": kind.where})
+
+
+def _lessons(kind: Experts, history: History) -> Iterator[Lesson]:
+    """What past losses taught: weights of experts, and of the learners behind them."""
+    releases = history.state["releases"]
+    if not releases:
+        return
+    state = kind.learner.restored(history.state["learner"])
+    weights, chosen = kind.learner.weights(state), history.state.get("chosen")
+    averages = state.inner.losses / releases
+    order = np.lexsort((averages, -weights))[:MOST_SHOWN].tolist()
+    names = kind.losses.rows()
+    yield Lesson(
+        "Weights of experts for the next batch",
+        "average loss: of all releases so far, per expected record. The weights follow from these"
+        " losses and their known noise alone; next marks the one that is followed.",
+        tuple(
+            {
+                **names[place],
+                "weight": round(float(weights[place]), 4),
+                "average loss": float(f"{averages[place]:.4g}"),
+                "next": "yes" if place == chosen else "",
+            }
+            for place in order
+        ),
+    )
+    yield Lesson(
+        "Weights of the learners behind them",
+        "An outer AdaHedge weighs four ways of learning by the released losses of what they"
+        " played.",
+        tuple(
+            {"learner": name, "weight": round(weight, 4), "meaning": meaning}
+            for (name, meaning), weight in zip(WAYS, state.outer.weights().tolist(), strict=True)
+        ),
+    )

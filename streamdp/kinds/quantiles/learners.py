@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 from streamdp.kinds.quantiles.priors import fit, guess_of, public_rows, robust_prior, shapes
 
 if TYPE_CHECKING:
-    from streamdp.kinds.quantiles.prior_section import LearnerName
-    from streamdp.kinds.quantiles.section import QuantilesSection
+    from streamdp.kinds.quantiles.section import LearnerName, QuantilesSection
     from streamdp.kinds.spec import PublicData
     from streamdp.learning.learner import Learner
     from streamdp.learning.online_gradient.public_fit import PublicFit
@@ -131,7 +130,7 @@ def _online_gradient(basis: Basis) -> Learner:
 
 def _last_release(basis: Basis) -> Learner:
     """A learner whose prior lies about the last release, as wide as releases have lately moved."""
-    from streamdp.learning.baselines import LastRelease
+    from streamdp.learning.learner import LastRelease
 
     weight, scale = basis.section.prior.robust_weight, guess_of(basis.section)[1]
     resolution = float(basis.section.resolution)
@@ -140,7 +139,7 @@ def _last_release(basis: Basis) -> Learner:
 
 def _none(basis: Basis) -> Learner:
     """Return the learner that keeps the first priors for ever."""
-    from streamdp.learning.baselines import Fixed
+    from streamdp.learning.learner import Fixed
 
     return Fixed(_first(basis))
 

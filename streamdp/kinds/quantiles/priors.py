@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, assert_never
 
 from streamdp.errors import ConfigurationError
-from streamdp.kinds.quantiles.prior_section import Family, FamilyName, MixtureOf
-from streamdp.kinds.quantiles.section import QuantilesSection
+from streamdp.kinds.quantiles.section import Family, FamilyName, MixtureOf, QuantilesSection
 from streamdp.sections.expressions import Derived, expression
 from streamdp.types import CellQuery, Grid, Prior
 

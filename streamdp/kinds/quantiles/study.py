@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from streamdp.kinds.quantiles.kind import Quantiles
-from streamdp.kinds.quantiles.prior_section import Guess
-from streamdp.kinds.quantiles.section import QuantilesSection
+from streamdp.kinds.quantiles.section import Guess, QuantilesSection
 from streamdp.kinds.quantiles.synthetic import GUESS, NAMES, RESOLUTION, expected_rows, synthetic
 from streamdp.kinds.study import ORACLE, ReplayedRelease, Stream, Study, Trace
 from streamdp.learning.learner import DrawnPlan

@@ -7,15 +7,15 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, assert_never
 
-from streamdp.kinds.statistics.measure_sections import (
+from streamdp.kinds.statistics.section import (
     CountSection,
     HistogramSection,
     MeasureSection,
     MomentSection,
     RecordsSection,
+    StatisticsSection,
     UnitSizesSection,
 )
-from streamdp.kinds.statistics.section import StatisticsSection
 from streamdp.sections.dialects import Dialect
 from streamdp.sections.expressions import Derived, expression
 from streamdp.types import Dimension, Grid
@@ -23,8 +23,7 @@ from streamdp.types import Dimension, Grid
 if TYPE_CHECKING:
     from streamdp.gates.questions.section import CountTable
     from streamdp.kinds.spec import BuildContext
-    from streamdp.kinds.statistics.agreement import Tie
-    from streamdp.kinds.statistics.kind import Statistics
+    from streamdp.kinds.statistics.kind import Statistics, Tie
     from streamdp.kinds.statistics.measures.counts import Count
     from streamdp.kinds.statistics.measures.moments import Moment
     from streamdp.kinds.statistics.measures.protocol import Measure
@@ -161,7 +160,7 @@ def _source(name: str, source: str | Derived, dialect: Dialect) -> tuple[str, st
 
 
 def _ties(section: StatisticsSection) -> list[Tie]:
-    from streamdp.kinds.statistics.agreement import Tie
+    from streamdp.kinds.statistics.kind import Tie
 
     places = {name: number for number, name in enumerate(section.measures)}
     return [

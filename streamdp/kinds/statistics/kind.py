@@ -6,12 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
+from itertools import groupby
 from typing import Any, ClassVar
 
 import numpy as np
 
-from streamdp.kinds.statistics.agreement import Tie, agreed
-from streamdp.kinds.statistics.measurements import measured, replayed
 from streamdp.kinds.statistics.measures.counts import Count
 from streamdp.kinds.statistics.measures.moments import MomentOf
 from streamdp.kinds.statistics.measures.protocol import (
@@ -22,6 +21,7 @@ from streamdp.kinds.statistics.measures.protocol import (
     Rows,
     integers,
 )
+from streamdp.mechanisms.noise import law_of, noise_of
 from streamdp.privacy.events import sequence
 from streamdp.privacy.price import Price
 from streamdp.types import (
@@ -31,15 +31,67 @@ from streamdp.types import (
     CompoundAnswer,
     CompoundQuery,
     Entropy,
+    FloatArray,
     History,
     Json,
     Lesson,
     Measurement,
+    MeasurementTerms,
     Neighbours,
     Outcome,
     Plan,
     Row,
+    SumQuery,
+    UnitQuery,
 )
+from streamdp.types.measurements import Form
+
+LEAST = 1e-100
+"""Least variance that is divided by: that of noise which is never drawn is 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """A count that the cells of a histogram add up to, in each group.
+
+    Args:
+        total: Number of the count among the measures.
+        parts: Number of the histogram, whose cells hold every record.
+    """
+
+    total: int
+    parts: int
+
+
+def _agreed(ties: Sequence[Tie], rows: Sequence[Rows], groups: int) -> list[FloatArray]:
+    """Values of all measures, of which totals agree with their parts; the others as they are.
+
+    With a total t of noise variance R and k parts p_i of variance Q each, several histograms of one
+    total being ties of their own, the least squares solution is the mean of t and of the sums of
+    parts, weighted by 1/R and 1/(k·Q), and each part moves by the same.
+
+    Args:
+        ties: Which; a histogram is in one tie.
+        rows: Of each measure, group after group.
+        groups: How many there are.
+    """
+    values = [each.value.copy() for each in rows]
+    for total in {tie.total for tie in ties}:
+        parts = [tie.parts for tie in ties if tie.total == total]
+        tables = [values[part].reshape(groups, -1) for part in parts]
+        weights = [1.0 / max(rows[total].variance[0], LEAST)]
+        weights += [
+            1.0 / (table.shape[1] * max(rows[part].variance[0], LEAST))
+            for part, table in zip(parts, tables, strict=True)
+        ]
+        sums = [values[total], *(table.sum(axis=1) for table in tables)]
+        best = sum(w * each for w, each in zip(weights, sums, strict=True)) / sum(weights)
+        for part, table in zip(parts, tables, strict=True):
+            moved = (best - table.sum(axis=1)) / table.shape[1]
+            values[part] = (table + moved[:, None]).reshape(-1)
+        values[total] = best
+    return values
+
 
 Noisy = tuple[tuple[int, ...], ...]
 """Integers of each part of a measure; noisy, where nothing else is said."""
@@ -252,11 +304,11 @@ class Statistics:
 
         Privacy: outputs of the noise of `draw`, unrounded, negative ones too.
         """
-        return tuple(measured(self, plan.mechanism, outcome.auxiliary.noisy))
+        return tuple(_measured(self, plan.mechanism, outcome.auxiliary.noisy))
 
     def replayed(self, state: Json, batch: Batch, measurements: tuple[Measurement, ...]) -> Json:
         """Return the state after a release that was measured so; None if it teaches nothing."""
-        return replayed(self, state, measurements, _weekday(batch))
+        return _replayed(self, state, measurements, _weekday(batch))
 
     def lessons(self, history: History) -> Sequence[Lesson]:
         """Return what past releases taught, from releases and learned states alone."""
@@ -267,7 +319,7 @@ class Statistics:
     def publish(self, state: Json, outcome: Outcome) -> Outcome:
         """The rows with what all releases together say, and counts that are never negative."""
         drawn: DrawnStatistics = outcome.auxiliary
-        together = agreed(self.ties, drawn.rows, len(self.groups)) if self.ties else ()
+        together = _agreed(self.ties, drawn.rows, len(self.groups)) if self.ties else ()
         rows: list[Row] = []
         places = self._places()
         for row, (number, place) in zip(outcome.rows, places, strict=True):
@@ -318,3 +370,107 @@ def _weekday(batch: Batch) -> int | None:
     if batch.start is None:
         return None
     return datetime.fromtimestamp(batch.start, UTC).weekday()
+
+
+def _measured(
+    kind: Statistics, plan: StatisticsPlan, noisy: Sequence[Noisy]
+) -> Iterator[Measurement]:
+    """The noisy integers of each group, by measure and by part.
+
+    A table of distances and the sums beside it are about one clip, which earlier releases have
+    chosen: each says its centre, its reach and its unit.
+    """
+    drawn = zip(kind.measures, kind.shares, plan.asked, noisy, strict=True)
+    for measure, share, asked, vectors in drawn:
+        given = _clip(measure, plan.state.get(measure.name))
+        for stage, (part, vector) in enumerate(zip(asked, vectors, strict=True)):
+            size = len(vector) // len(kind.groups)
+            for place, group in enumerate(kind.groups):
+                terms = MeasurementTerms(
+                    _form(part),
+                    _question(kind, measure),
+                    part=measure.name,
+                    stage=stage,
+                    group=group,
+                    noise=law_of(part.noise),
+                    share=share,
+                    relation=kind.neighbours,
+                )
+                numbers = tuple(vector[place * size : (place + 1) * size])
+                yield Measurement(terms, numbers=numbers, given=given)
+
+
+def _replayed(
+    kind: Statistics, state: Json, measurements: Sequence[Measurement], weekday: int | None
+) -> Json:
+    """The state after a release; measures that it lacked keep theirs. None if it lacked all."""
+    taught: dict[str, Json] = {}
+    for measure, price in kind.prices():
+        asked = _question(kind, measure)
+        found = [
+            each
+            for each in measurements
+            if each.terms.part == measure.name and each.terms.question == asked
+        ]
+        if not found:
+            continue
+        before = _meeting(measure, state.get(measure.name), found[0].given)
+        parts = measure.asked(before, price)
+        stages = [list(each) for _, each in groupby(found, key=lambda each: each.terms.stage)]
+        if len(stages) != len(parts):
+            continue
+        with np.errstate(all="ignore"):
+            taught[measure.name], _ = measure.follow(
+                before,
+                tuple(map(_as_drawn, parts, stages)),
+                [tuple(number for each in stage for number in each.numbers) for stage in stages],
+                tuple(each.terms.group for each in stages[0]),
+                weekday,
+            )
+    return {**state, **taught} if taught else None
+
+
+def _question(kind: Statistics, measure: Measure) -> Json:
+    """What is measured, and which records count."""
+    about: Json = {"measure": measure.signature()}
+    about |= {} if kind.where is None else {"where": kind.where}
+    return about | ({"by": list(kind.by)} if kind.by else {})
+
+
+def _form(part: AskedPart) -> Form:
+    match part.part:
+        case SumQuery():
+            return "sums"
+        case UnitQuery():
+            return "units"
+        case _:
+            return "table"
+
+
+def _clip(measure: Measure, state: Json) -> Json:
+    """Centre, reach and unit that a batch is clipped to; None where nothing is."""
+    if not isinstance(measure, MomentOf):
+        return None
+    clip = measure.clip(state)
+    return {"centre": clip.centre, "reach": clip.reach, "unit": clip.unit}
+
+
+def _meeting(measure: Measure, state: Json, given: Json) -> Json:
+    """The state, with the clip that a batch was clipped to.
+
+    It has another where releases from before there were measurements chose it.
+    """
+    if not isinstance(measure, MomentOf) or _clip(measure, state) == given:
+        return state
+    clip = measure.clip(state)
+    same = clip.centre == given["centre"] and clip.unit == given["unit"]
+    bare = type(clip)(given["centre"], given["reach"], given["unit"], clip.scale)
+    met = replace(clip, reach=given["reach"]) if same else bare
+    return {**(state or {}), "clip": met.stored()}
+
+
+def _as_drawn(part: AskedPart, stage: Sequence[Measurement]) -> AskedPart:
+    """A part, with the noise that it was drawn with."""
+    law = stage[0].terms.noise
+    assert law is not None, "integers of statistics have noise"  # noqa: S101
+    return replace(part, noise=noise_of(law))

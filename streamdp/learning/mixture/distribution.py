@@ -9,8 +9,8 @@ from typing import Self
 
 import numpy as np
 
-from streamdp.learning.arrays import packed, unpacked
 from streamdp.types import FloatArray, IntArray, Json
+from streamdp.types.forms import packed, unpacked
 
 KNOTS = 200
 """The most knots of a distribution that is remembered."""

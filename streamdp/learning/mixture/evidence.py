@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamdp.learning.mixture.bridge import FLOOR, VARIANCES, bridge
+from streamdp.learning.mixture.curves import FLOOR, VARIANCES, bridge
 from streamdp.learning.mixture.distribution import Distribution
 from streamdp.learning.mixture.records import LEAST_VARIANCE, Number, RecordsPrior
 from streamdp.mechanisms.histograms import Histogram

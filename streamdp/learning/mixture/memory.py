@@ -8,14 +8,13 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from streamdp.learning.arrays import packed, unpacked
+from streamdp.learning.mixture.averages import Regression
 from streamdp.learning.mixture.belief import BROAD, Belief, Update
-from streamdp.learning.mixture.bridge import SIZES
-from streamdp.learning.mixture.curves import MOVES, Curves, broad_weights, first_weights
+from streamdp.learning.mixture.curves import MOVES, SIZES, Curves, broad_weights, first_weights
 from streamdp.learning.mixture.distribution import Distribution
 from streamdp.learning.mixture.records import RecordsPrior
-from streamdp.learning.mixture.regression import Regression
 from streamdp.types import FloatArray, Grid, Json
+from streamdp.types.forms import packed, unpacked
 
 OTHERS = "other groups"
 """Name of the curves of a batch as other groups of it show."""

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from streamdp.learning.mixture.bridge import FLOOR, VARIANCES, bridge
+from streamdp.learning.mixture.curves import FLOOR, VARIANCES, bridge
 from streamdp.types import FloatArray
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from fractions import Fraction
 import numpy as np
 
 from streamdp.learning.mixture.belief import Belief
-from streamdp.learning.mixture.bridge import SIZES, bridge
+from streamdp.learning.mixture.curves import SIZES, bridge
 from streamdp.learning.mixture.distribution import Distribution
 from streamdp.learning.mixture.records import LEAST_VARIANCE
 from streamdp.types import FloatArray

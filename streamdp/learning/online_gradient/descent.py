@@ -18,10 +18,85 @@ from typing import Literal, Self
 
 import numpy as np
 
-from streamdp.learning.arrays import packed, unpacked
-from streamdp.learning.online_gradient import coin_betting
-from streamdp.learning.online_gradient.surrogate import laplace
 from streamdp.types import FloatArray, Json
+from streamdp.types.forms import packed, unpacked
+
+
+@dataclass(frozen=True, slots=True)
+class SurrogateLoss:
+    """Losses of m quantiles and their gradients, each of shape (m,)."""
+
+    value: FloatArray
+    by_theta: FloatArray
+    by_phi: FloatArray
+
+    def gradient(self) -> FloatArray:
+        """Gradient of ln Σ_i exp U_i by θ and by φ, shape (m, 2): the worst quantiles lead."""
+        shares = np.exp(self.value - self.value.max())
+        shares /= shares.sum()
+        return np.asarray(np.column_stack((self.by_theta, self.by_phi)) * shares[:, None])
+
+
+def laplace(
+    theta: FloatArray, phi: FloatArray, lower: FloatArray, upper: FloatArray
+) -> SurrogateLoss:
+    """The surrogate U of a prior's quality: -ln of the mass that it gives to an interval.
+
+    Of a Laplace prior and intervals [lower, upper], lower < upper; all of shape (m,). For a
+    location-scale family with log-concave density, θ = location/scale and φ = 1/scale, it is
+    jointly convex in (θ, φ): it is censored regression. For m quantiles the loss is ln Σ_i exp U_i,
+    convex too.
+
+    With offset u = φ(a + b)/2 - θ and radius r = φ(b - a)/2 the mass is e^-|u|·sinh r outside the
+    interval and 1 - e^-r·cosh u inside.
+
+    References:
+        Pratt 1981; Burridge 1981 (convexity); Khodak et al. 2023, section 4 (the surrogate).
+    """
+    offset, radius = phi * (lower + upper) / 2.0 - theta, phi * (upper - lower) / 2.0
+    size, sign = np.abs(offset), np.sign(offset)
+    outside = size >= radius
+    inner = np.minimum(size, radius)
+    near, far = np.exp(inner - radius), np.exp(-inner - radius)
+    rest = np.maximum(-np.expm1(inner - radius) / 2.0 - np.expm1(-inner - radius) / 2.0, 1e-300)
+    log_sinh = radius + np.log(-np.expm1(-2.0 * radius) / 2.0)
+    value = np.where(outside, size - log_sinh, -np.log(rest))
+    by_offset = sign * np.where(outside, 1.0, (near - far) / 2.0 / rest)
+    by_radius = np.where(outside, -1.0 / np.tanh(radius), -(near + far) / 2.0 / rest)
+    by_phi = by_offset * (lower + upper) / 2.0 + by_radius * (upper - lower) / 2.0
+    return SurrogateLoss(value, -by_offset, by_phi)
+
+
+CAUTION = 100.0
+"""α: first bets are at most a fraction 1/α of what was won."""
+
+
+def start_betting(shape: tuple[int, ...]) -> Json:
+    """First state of coin betting for parameters of a shape."""
+    zeros = np.zeros(shape).tolist()
+    names = ("lengths", "sum", "reward", "moved")
+    return {"largest": np.full(shape, 1e-8).tolist()} | dict.fromkeys(names, zeros)
+
+
+def bet(gradient: FloatArray, state: Json, at: FloatArray) -> tuple[FloatArray, Json]:
+    """Parameters and state after one more gradient, by coin betting (COCOB): no step size.
+
+    Each coordinate bets the reward it has won so far. Parameters and gradients are arrays of one
+    shape; states are JSON-ready dictionaries.
+
+    References:
+        Orabona & Tommasi 2017, algorithm 2.
+    """
+    moved = np.array(state["moved"])
+    largest = np.maximum(state["largest"], np.abs(gradient))
+    lengths = state["lengths"] + np.abs(gradient)
+    total = state["sum"] - gradient
+    reward = np.maximum(state["reward"] - gradient * moved, 0.0)
+    part = total / (largest * np.maximum(lengths + largest, CAUTION * largest))
+    new = part * (largest + reward)
+    parts = {"largest": largest, "lengths": lengths, "sum": total, "reward": reward, "moved": new}
+    return at - moved + new, {name: part.tolist() for name, part in parts.items()}
+
 
 LossName = Literal["sum", "log-sum-exp"]
 StepsName = Literal["newton", "adagrad", "coin-betting"]
@@ -180,8 +255,8 @@ class Descent:
 
     def _step(self, gradient: FloatArray, at: FloatArray) -> tuple[FloatArray, Json]:
         if self.steps == "coin-betting":
-            optimizer_state = self.optimizer_state or coin_betting.start(at.shape)
-            return coin_betting.step(gradient, optimizer_state, at)
+            optimizer_state = self.optimizer_state or start_betting(at.shape)
+            return bet(gradient, optimizer_state, at)
         squares = (
             np.array(self.optimizer_state["squares"])
             if self.optimizer_state

@@ -16,9 +16,8 @@ from fractions import Fraction
 import numpy as np
 
 from streamdp.learning.learner import Features, Learner, LinearPriors, Observation
-from streamdp.learning.online_gradient.descent import Descent
+from streamdp.learning.online_gradient.descent import Descent, laplace
 from streamdp.learning.online_gradient.public_fit import PublicFit
-from streamdp.learning.online_gradient.surrogate import laplace
 from streamdp.mechanisms.quantile_tree.noisy_gradient import Slope
 from streamdp.priors.shapes import robust_laplaces
 from streamdp.types import FloatArray, Json, Prior

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamdp.learning.online_gradient import coin_betting
-from streamdp.learning.online_gradient.surrogate import laplace
+from streamdp.learning.online_gradient.descent import bet, laplace, start_betting
 from streamdp.priors.public import PublicSample
 from streamdp.priors.shapes import robust_laplaces
 from streamdp.types import Entropy, FloatArray, IntArray, Prior
@@ -61,12 +60,12 @@ def fit_public(public: PublicSample, targets: FloatArray, rows: int, entropy: En
     total = np.cumsum(public.counts)
     start = (public.quantiles(targets) - middle) / unit
     parameters = np.column_stack((start, np.ones(len(targets))))
-    summed, state = np.zeros_like(parameters), coin_betting.start(parameters.shape)
+    summed, state = np.zeros_like(parameters), start_betting(parameters.shape)
     for _ in range(ROUNDS):
         drawn = np.sort(standard[_places(total, rows, entropy)])
         lower, upper = _interval(drawn, targets, half)
         losses = laplace(parameters[:, 0], parameters[:, 1], lower, upper)
-        parameters, state = coin_betting.step(losses.gradient(), state, parameters)
+        parameters, state = bet(losses.gradient(), state, parameters)
         parameters[:, 1] = np.clip(parameters[:, 1], 1e-3, 1.0 / half)
         summed += parameters
     theta, phi = (summed / ROUNDS).T

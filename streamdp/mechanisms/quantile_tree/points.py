@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from streamdp.mechanisms.quantile_tree.exponential import BaseMeasure
 from streamdp.mechanisms.quantile_tree.grains import GRAINS
-from streamdp.mechanisms.quantile_tree.measure import BaseMeasure
 from streamdp.priors.joint import Shapes
 from streamdp.types import FloatArray, Grid, IntArray, Prior
 

@@ -24,9 +24,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from streamdp.mechanisms.quantile_tree.exponential import BaseMeasure
 from streamdp.mechanisms.quantile_tree.grains import GRAINS, Grains
 from streamdp.mechanisms.quantile_tree.joint import ROUNDINGS, Targets, forward_slack, log_utilities
-from streamdp.mechanisms.quantile_tree.measure import BaseMeasure
 from streamdp.mechanisms.quantile_tree.passes import SHARPEST, Gap, LongPass, log_kernel
 from streamdp.mechanisms.quantile_tree.points import shape_points
 from streamdp.mechanisms.quantile_tree.sharpness import CHOICES_PER_DRAW, gaps

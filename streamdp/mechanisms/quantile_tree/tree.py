@@ -19,10 +19,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from streamdp.mechanisms.quantile_tree.exponential import Restriction, draw_quantile
+from streamdp.mechanisms.quantile_tree.exponential import BaseMeasure, Restriction, draw_quantile
 from streamdp.mechanisms.quantile_tree.grains import GRAINS, Grains, Region
 from streamdp.mechanisms.quantile_tree.joint import draw_jointly, joint_slack
-from streamdp.mechanisms.quantile_tree.measure import BaseMeasure
 from streamdp.mechanisms.quantile_tree.sharpness import (
     Level,
     NodeKind,

@@ -11,8 +11,7 @@ import numpy as np
 
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.study import ORACLE, Stream
-from streamdp.learning.baselines import Fixed, LastRelease
-from streamdp.learning.learner import Learner
+from streamdp.learning.learner import Fixed, LastRelease, Learner
 from streamdp.learning.mixture import release_plan
 from streamdp.learning.mixture.mixture import BayesianMixture
 from streamdp.learning.online_gradient.learner import OnlineGradient

@@ -8,9 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from streamdp.kinds.experts.hedge import Hedge
-from streamdp.kinds.experts.leader import Leader
-from streamdp.kinds.experts.learner import OnlineLearner, State
+from streamdp.kinds.experts.learner import Hedge, Leader, OnlineLearner, State
 
 
 @given(

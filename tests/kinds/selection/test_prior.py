@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from streamdp.kinds.selection.prior import ROBUST_WEIGHT, STEP, ChoicePrior
+from streamdp.kinds.selection.kind import ROBUST_WEIGHT, STEP, ChoicePrior
 from streamdp.types import FloatArray
 
 SHAPES = [((6,), False), ((6,), True), ((3, 4), True)]

@@ -8,8 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from streamdp.kinds.selection.kind import LEVEL, Choice
-from streamdp.kinds.selection.prior import ROBUST_WEIGHT, virtual_records
+from streamdp.kinds.selection.kind import LEVEL, ROBUST_WEIGHT, Choice, virtual_records
 from streamdp.kinds.selection.sample_size import Generalization, shortfall
 from streamdp.kinds.selection.scores import CountScore
 from streamdp.mechanisms.finite_choice import exponential_choice

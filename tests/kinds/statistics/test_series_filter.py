@@ -7,12 +7,12 @@ import json
 import numpy as np
 import pytest
 
-from streamdp.kinds.statistics.measures.common_levels import drawn_together
-from streamdp.kinds.statistics.measures.quotient import ends, noise_of_quotient
+from streamdp.kinds.statistics.measures.moments import ends, noise_of_quotient
 from streamdp.kinds.statistics.measures.series_filter import (
     DOUBT_OF_STAYING,
     Estimates,
     SeriesFilter,
+    drawn_together,
 )
 from streamdp.types import FloatArray
 

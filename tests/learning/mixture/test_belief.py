@@ -10,8 +10,7 @@ import pytest
 
 from streamdp.learning.mixture import belief as module
 from streamdp.learning.mixture.belief import BROAD, Belief, PosteriorMean, Update
-from streamdp.learning.mixture.bridge import SIZES
-from streamdp.learning.mixture.curves import Curves
+from streamdp.learning.mixture.curves import SIZES, Curves
 from streamdp.learning.mixture.distribution import Distribution
 from streamdp.learning.mixture.evidence import Evidence
 from streamdp.learning.mixture.records import RecordsPrior

@@ -8,12 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from streamdp.learning.mixture.belief import BROAD, Belief
-from streamdp.learning.mixture.bridge import SIZES
-from streamdp.learning.mixture.curves import MOVES, Curves, broad_curves, first_weights
+from streamdp.learning.mixture.belief import BROAD, FINER, FIRST, Belief, with_finer_moves
+from streamdp.learning.mixture.curves import MOVES, SIZES, Curves, broad_curves, first_weights
 from streamdp.learning.mixture.distribution import Distribution
 from streamdp.learning.mixture.evidence import Evidence
-from streamdp.learning.mixture.finer import FIRST, NAME, with_finer_moves
 from streamdp.learning.mixture.records import RecordsPrior
 from streamdp.types import FloatArray, Grid
 
@@ -66,7 +64,7 @@ def test_finer_curves_are_parts_of_the_likeliest() -> None:
     assert MOVES[best][0] in (0.8, 1.5)
     assert np.bincount(parents, finer.weights) == pytest.approx(before.weights)
     assert finer.weights[best] == pytest.approx(before.weights[best] / 2.0)
-    assert [*finer.groups] == ["usual", NAME, BROAD]
+    assert [*finer.groups] == ["usual", FINER, BROAD]
     after = before.after(shown())
     assert after.weights.shape == before.weights.shape
     assert after.weights.sum() == pytest.approx(1.0)

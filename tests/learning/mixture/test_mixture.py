@@ -9,8 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from streamdp.learning.baselines import Fixed
-from streamdp.learning.learner import CountedPlan, Observation
+from streamdp.learning.learner import CountedPlan, Fixed, Observation
 from streamdp.learning.mixture import averages
 from streamdp.learning.mixture.memory import Memory
 from streamdp.priors.shapes import Cauchy

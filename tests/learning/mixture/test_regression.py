@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from streamdp.learning.mixture.regression import (
+from streamdp.learning.mixture.averages import (
     ERROR,
     FIRST_EFFECT,
     FIRST_LEVEL,

@@ -7,8 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from streamdp.learning.online_gradient.descent import Descent, LossName, StepsName
-from streamdp.learning.online_gradient.surrogate import laplace
+from streamdp.learning.online_gradient.descent import Descent, LossName, StepsName, laplace
 from streamdp.types import FloatArray
 
 LEVELS = np.array([0.25, 0.5, 0.75])

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from streamdp.kinds.quantiles.kind import Quantiles
-from streamdp.learning.baselines import Fixed
-from streamdp.learning.learner import CountedPlan, DrawnPlan
+from streamdp.learning.learner import CountedPlan, DrawnPlan, Fixed
 from streamdp.learning.mixture import release_plan
 from streamdp.learning.mixture.mixture import BayesianMixture
 from streamdp.learning.online_gradient.learner import OnlineGradient

@@ -5,8 +5,8 @@ import json
 import numpy as np
 
 from streamdp.learning.learner import Observation
+from streamdp.learning.online_gradient.descent import laplace
 from streamdp.learning.online_gradient.point_gradient import PointGradient
-from streamdp.learning.online_gradient.surrogate import laplace
 from streamdp.priors.shapes import Cauchy
 from streamdp.types import FloatArray
 

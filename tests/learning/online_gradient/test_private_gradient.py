@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from streamdp.learning.learner import Observation
-from streamdp.learning.online_gradient import coin_betting
+from streamdp.learning.online_gradient.descent import bet, laplace, start_betting
 from streamdp.learning.online_gradient.point_gradient import PointGradient, PrivateGradient
-from streamdp.learning.online_gradient.surrogate import laplace
 from streamdp.priors.shapes import Cauchy
 from streamdp.types import FloatArray, Json
 
@@ -27,7 +26,7 @@ def state_of(standard: FloatArray) -> Json:
     kept, (location, scale) = standard.copy(), GUESS
     kept[:, -1] /= scale
     kept[:, 0] += location * kept[:, -1]
-    return {"parameters": kept.tolist(), "optimizer": coin_betting.start(kept.shape)}
+    return {"parameters": kept.tolist(), "optimizer": start_betting(kept.shape)}
 
 
 def parameters(state: Json) -> tuple[FloatArray, FloatArray]:
@@ -63,7 +62,7 @@ def test_steps_are_those_of_coin_betting_in_standard_coordinates() -> None:
     after = LEARNER.observe(LEARNER.init(), bought((0.5, -0.5, 0.0, 0.25)))
     weights, phi = parameters(json.loads(json.dumps(after)))
     gradient, first = np.array([[0.5, 0.0], [-0.5, 0.25]]), np.array([[0.0, 1.0]] * 2)
-    exact, _ = coin_betting.step(gradient, coin_betting.start((2, 2)), first)
+    exact, _ = bet(gradient, start_betting((2, 2)), first)
     assert np.abs(exact - first).max() > 1e-3
     assert np.column_stack((weights[:, 0] - 100.0 * phi, phi * 20.0)) == pytest.approx(exact)
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamdp.learning.online_gradient.surrogate import laplace
+from streamdp.learning.online_gradient.descent import laplace
 from streamdp.priors.shapes import Laplace
 
 POINTS = [(0.3, 0.7, -1.2, 0.9), (2.1, 1.3, -0.4, 0.3), (-1.7, 0.2, 5.0, 5.4), (4.0, 2.0, 1.0, 3.5)]

@@ -24,8 +24,8 @@ from streamdp.mechanisms.quantile_tree import (
     spread,
     tree,
 )
+from streamdp.mechanisms.quantile_tree.exponential import BaseMeasure
 from streamdp.mechanisms.quantile_tree.grains import Region
-from streamdp.mechanisms.quantile_tree.measure import BaseMeasure
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from tests.privacy.quantiles.cases import Case, largest_loss
 

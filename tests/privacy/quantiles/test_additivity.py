@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamdp.mechanisms.quantile_tree.measure import BaseMeasure
+from streamdp.mechanisms.quantile_tree.exponential import BaseMeasure
 from streamdp.mechanisms.quantile_tree.sharpness import RELATIVE_ERROR
 from streamdp.priors.public import Tabulated
 from streamdp.priors.shapes import Cauchy, HalfCauchy, Laplace, Mixture, Uniform

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from streamdp.mechanisms.quantile_tree import measure
+from streamdp.mechanisms.quantile_tree import exponential
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.shapes import Uniform
 from streamdp.types import Entropy, Grid
@@ -45,12 +45,12 @@ def coarse(edges: list[int]) -> Iterator[None]:
     so the ratio of probabilities is that of the stretches.
     """
 
-    def draw(self: measure.BaseMeasure, first: int, stop: int, entropy: Entropy) -> int:
+    def draw(self: exponential.BaseMeasure, first: int, stop: int, entropy: Entropy) -> int:
         inside = [first, *(edge for edge in edges if first < edge < stop), stop]
-        choose = vars(measure)["choose"]  # the forking one, inside `forking()`
+        choose = vars(exponential)["choose"]  # the forking one, inside `forking()`
         return int(inside[choose(self.between(np.array(inside)), entropy)])
 
-    with patch.object(measure.BaseMeasure, "draw", draw):
+    with patch.object(exponential.BaseMeasure, "draw", draw):
         yield
 
 

@@ -13,8 +13,7 @@ import pytest
 
 from streamdp.kinds.grouped import Grouped
 from streamdp.kinds.quantiles.kind import QuantilePlan, Quantiles
-from streamdp.learning.baselines import Fixed
-from streamdp.learning.learner import DrawnPlan
+from streamdp.learning.learner import DrawnPlan, Fixed
 from streamdp.learning.mixture.mixture import BayesianMixture
 from streamdp.mechanisms.histograms import Histograms
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree

@@ -12,7 +12,7 @@ import pytest
 from streamdp.kinds.charging import UnitCharging
 from streamdp.kinds.grouped import Grouped
 from streamdp.kinds.quantiles.kind import Quantiles
-from streamdp.learning.baselines import Fixed
+from streamdp.learning.learner import Fixed
 from streamdp.privacy.events import epsilon_of
 from streamdp.types import Batch, Charge, Json, UnitBound
 from tests.privacy.quantiles.law import Law, forking, law_of

@@ -10,8 +10,11 @@ What is believed before: the priors at the quantiles count as three opinions, ho
 there are, since place, spread and skew are what quantiles tell together; and a spread within a
 factor of three of the configured scale, or so.
 
+The four parameters are sampled adaptively, by importance.
+
 References:
     Ramberg & Schmeiser 1974 (the family).
+    Cappé et al. 2004 (population Monte Carlo); Veach & Guibas 1995 (weights by the mixture).
 """
 
 from __future__ import annotations
@@ -20,19 +23,84 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamdp.kinds.quantiles.error_bars.population import (
-    Law,
-    draws,
-    law_of,
-    log_mixture,
-    log_weights,
-    tempered,
-)
 from streamdp.learning.mixture.distribution import weighted_quantiles
 from streamdp.mechanisms.quantile_tree.planning.rank_law import rank_samples, uniforms
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
 from streamdp.types import FloatArray, Prior
+
+_ENOUGH = 30
+"""Batches that share the weights, in effect, when the next are drawn about them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """Student's t with four degrees of freedom.
+
+    Args:
+        mean: Shape (4,).
+        root: Lower triangular, times its transpose the covariance.
+        inverse: Of the root.
+    """
+
+    mean: FloatArray
+    root: FloatArray
+    inverse: FloatArray
+
+    @staticmethod
+    def of(mean: FloatArray, covariance: FloatArray) -> Law:
+        """The law of a mean and a covariance."""
+        root = np.asarray(np.linalg.cholesky(covariance))
+        return Law(mean, root, np.asarray(np.linalg.inv(root)))
+
+
+def _law_of(batches: FloatArray, weights: FloatArray, least: FloatArray) -> Law:
+    """Mean and somewhat more than the covariance of weighted batches."""
+    mean = weights @ batches
+    off = batches - mean
+    return Law.of(mean, 1.4 * (weights[:, None] * off).T @ off + np.diag(least**2))
+
+
+def _tempered(logs: FloatArray) -> FloatArray:
+    """Temper the weights so far that the effective sample size is at least `_ENOUGH`."""
+    low, high = 0.0, 1.0
+    off = logs - logs.max()
+    for power in (1.0, *([None] * 10)):
+        middle = power or (low + high) / 2.0
+        weights = np.exp(middle * off)
+        weights /= weights.sum()
+        enough = (weights**2).sum() * _ENOUGH < 1.0
+        if enough and power:
+            break
+        low, high = (middle, high) if enough else (low, middle)
+    return np.asarray(weights)
+
+
+def _draws(law: Law, count: int, number: int) -> FloatArray:
+    """Batches of a law, the same ones for a number."""
+    chance = uniforms(f"plausible {number}", 6, count)
+    radius = np.sqrt(-2.0 * np.log(chance[:2]))
+    angle = 2.0 * np.pi * chance[2:4]
+    normal = np.concatenate((radius * np.cos(angle), radius * np.sin(angle)))
+    heavy = np.sqrt(-0.5 * np.log(chance[4] * chance[5]))
+    return np.asarray(law.mean + (law.root @ (normal / heavy)).T)
+
+
+def _log_mixture(at: FloatArray, laws: list[Law], counts: list[int]) -> FloatArray:
+    """ln of the density of draws from several laws, so many from each, times their number."""
+    found = []
+    for law, count in zip(laws, counts, strict=True):
+        squared = (((at - law.mean) @ law.inverse.T) ** 2).sum(axis=1)
+        density = -4.0 * np.log1p(squared / 4.0) + np.log(np.diag(law.inverse)).sum()
+        found.append(density + np.log(count))
+    return np.asarray(np.logaddexp.reduce(found, axis=0))
+
+
+def _log_weights(log_targets: FloatArray, log_mixed: FloatArray) -> FloatArray:
+    """ln of weights of draws from several laws, by the mixture of all."""
+    found = log_targets - log_mixed
+    return np.asarray(found - np.logaddexp.reduce(found))
+
 
 TAIL, TAIL_SPREAD = -0.05, 0.5
 """Mean and spread of a tail's parameter: 1 uniform, 0.14 about normal, below 0 heavy."""
@@ -89,20 +157,20 @@ def plausible(
     ranks = rank_samples(tree, rows, FIRST)
     fits = _fits(values, ranks.clip(0.5 / rows, 1.0 - 0.5 / rows), scale)
     even = np.full(len(fits), 1.0 / len(fits))
-    laws = [Law.of(centre, np.diag(widths**2)), law_of(fits, even, widths / 50.0)]
+    laws = [Law.of(centre, np.diag(widths**2)), _law_of(fits, even, widths / 50.0)]
     counts = [FIRST, FIRST]
-    drawn = np.concatenate([draws(law, FIRST, number) for number, law in enumerate(laws)])
-    targets, mixed = task.log_posterior(drawn), log_mixture(drawn, laws, counts)
+    drawn = np.concatenate([_draws(law, FIRST, number) for number, law in enumerate(laws)])
+    targets, mixed = task.log_posterior(drawn), _log_mixture(drawn, laws, counts)
     for number in range(2, 2 + ROUNDS):
-        law = law_of(drawn, tempered(log_weights(targets, mixed)), widths / 150.0)
-        more = draws(law, LATER, number)
+        law = _law_of(drawn, _tempered(_log_weights(targets, mixed)), widths / 150.0)
+        more = _draws(law, LATER, number)
         laws.append(law)
         counts.append(LATER)
-        mixed = np.logaddexp(mixed, log_mixture(drawn, [law], [LATER]))
-        mixed = np.concatenate((mixed, log_mixture(more, laws, counts)))
+        mixed = np.logaddexp(mixed, _log_mixture(drawn, [law], [LATER]))
+        mixed = np.concatenate((mixed, _log_mixture(more, laws, counts)))
         drawn = np.concatenate((drawn, more))
         targets = np.concatenate((targets, task.log_posterior(more)))
-    return Plausible(task.quantiles(drawn), np.exp(log_weights(targets, mixed)))
+    return Plausible(task.quantiles(drawn), np.exp(_log_weights(targets, mixed)))
 
 
 def _fits(values: FloatArray, ranks: FloatArray, scale: float) -> FloatArray:

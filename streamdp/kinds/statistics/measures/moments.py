@@ -20,12 +20,6 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from streamdp.kinds.statistics.measures.protocol import LEVEL, Allowance, AskedPart, Rows
-from streamdp.kinds.statistics.measures.quotient import (
-    deviation,
-    divisor,
-    ends,
-    noise_of_quotient,
-)
 from streamdp.kinds.statistics.measures.series_filter import (
     DOUBT_OF_STAYING,
     FEW,
@@ -138,7 +132,7 @@ class MomentOf:
             [int(number) for number in distances.sum(axis=0)],
             len(groups) * asked[0].noise.variance,
         )
-        n = divisor(numbers)
+        n = _divisor(numbers)
         value, below, above, variance = self._raw(seen, asked, noisy, numbers)
         after: Json = {"count": counted}
         if self.moment == "sum":
@@ -247,11 +241,11 @@ class MomentOf:
         whatever noise says of sum and number.
         """
         first = np.array(noisy[1], dtype=np.float64)
-        noise, n = asked[1].noise, divisor(numbers)
+        noise, n = asked[1].noise, _divisor(numbers)
         if self.moment == "sum":
             off = np.full_like(first, noise.reach(LEVEL))
             return first, off, off, np.full_like(first, noise.variance)
-        most, n_share = float(clip.reach), deviation(numbers) / n
+        most, n_share = float(clip.reach), _deviation(numbers) / n
         mean, reach = np.clip(first / n, -most, most), noise.reach(LEVEL) / n
         mean_variance = noise.variance / n**2 + (mean * n_share) ** 2
         mean_variance = np.minimum(mean_variance, most**2)
@@ -277,7 +271,7 @@ class MomentOf:
         weekday: int | None,
     ) -> tuple[Json, Estimates]:
         """The next state of the filter of means of clipped values, and what is believed of them."""
-        n, most = divisor(numbers), float(clip.reach)
+        n, most = _divisor(numbers), float(clip.reach)
         mean = np.clip(np.array(noisy[1], dtype=np.float64) / n, -most, most)
         expected, doubt = series.expected(state, weekday)
         own = asked[1].noise.variance / n**2
@@ -299,8 +293,8 @@ class MomentOf:
 
         What is believed of a mean is off by noise of variance v, by which its square is too large.
         """
-        n, most = divisor(numbers), float(clip.reach) ** 2
-        mean, v = of_mean.point - clip.centre, np.minimum(deviation(of_mean) ** 2, most)
+        n, most = _divisor(numbers), float(clip.reach) ** 2
+        mean, v = of_mean.point - clip.centre, np.minimum(_deviation(of_mean) ** 2, most)
         squares = np.clip(np.array(noisy[2], dtype=np.float64) / n, -most, most)
         expected, doubt = series.expected(state, weekday)
         own = asked[2].noise.variance / n**2 + 4 * mean**2 * v + 2 * v**2
@@ -340,7 +334,7 @@ class MomentOf:
         """Ends of a variance, by noise and what clipping hides of squares and of the mean."""
         found = _within_clip(found, numbers, 0.0, float(clip.reach) ** 2)
         below, above = found.point - found.lower, found.upper - found.point
-        below, above = overshoot.widened_variance(below, above, divisor(numbers), mean)
+        below, above = overshoot.widened_variance(below, above, _divisor(numbers), mean)
         return found.point - below, found.point + above
 
     def _ends_of_mean(
@@ -354,7 +348,7 @@ class MomentOf:
         below, above = overshoot.widened(
             of_clipped.point - of_clipped.lower,
             of_clipped.upper - of_clipped.point,
-            divisor(numbers),
+            _divisor(numbers),
             clip.room(self.grid),
         )
         return found.point - below, found.point + above
@@ -415,3 +409,79 @@ def _within_clip(found: Estimates, numbers: Estimates, least: float, most: float
     below, above = ends(point, point - found.lower, found.upper - point, numbers)
     lower = np.maximum(point - below, np.minimum(least, point))
     return replace(found, lower=lower, upper=np.minimum(point + above, np.maximum(most, point)))
+
+
+SURELY = 3.0
+"""Deviations of noise beyond a value above which a belief of it is out of date."""
+
+UNSURE = 0.4
+"""Deviation of a number of records, over it, from which next to nothing is known of it."""
+
+
+def _divisor(numbers: Estimates) -> FloatArray:
+    """Numbers of records to divide by: at least one, and at least their own deviation."""
+    return np.maximum(np.maximum(numbers.point, _deviation(numbers)), 1.0)
+
+
+def _deviation(numbers: Estimates) -> FloatArray:
+    """Deviation of numbers of records."""
+    return np.asarray(np.sqrt(numbers.variance))
+
+
+def ends(
+    quotient: FloatArray, below: FloatArray, above: FloatArray, numbers: Estimates
+) -> tuple[FloatArray, FloatArray]:
+    """How far a quotient may lie below and above what it is, if its number is not sure.
+
+    The error of the total and that of the number are independent. That of the number turns a
+    quotient into n/n' times itself, and makes that of the total larger: on the average, or as
+    much as it may where next to nothing is known of the number.
+
+    Args:
+        quotient: Of a total and `_divisor(numbers)`.
+        below: How far it may lie below, by the error of the total alone.
+        above: The same above.
+        numbers: Of records.
+    """
+    n = _divisor(numbers)
+    few, many = np.clip(numbers.lower, 1.0, n), np.maximum(numbers.upper, n)
+    by_few, by_many = quotient * (n / few - 1.0), quotient * (n / many - 1.0)
+    less, more = -np.minimum(by_few, by_many), np.maximum(by_few, by_many)
+    unsure = _deviation(numbers) / n
+    wide, known = np.sqrt(1.0 + 3.0 * unsure**2), unsure < UNSURE
+    return (
+        np.where(known, np.hypot(below * wide, less), below * n / few + np.maximum(less, 0.0)),
+        np.where(known, np.hypot(above * wide, more), above * n / few + np.maximum(more, 0.0)),
+    )
+
+
+def noise_of_quotient(
+    value: FloatArray,
+    believed: FloatArray,
+    doubt: FloatArray,
+    own: FloatArray,
+    numbers: Estimates,
+    most: float,
+) -> FloatArray:
+    """Variance of the noise of a total over a number of records.
+
+    The error of the number grows with the quotient. It is taken by what was believed of it before:
+    by the noisy value itself, small values would pass for sure and large ones for doubtful, and
+    their mean would be too small. A belief far above the value and its noise is out of date: by it
+    every new value would pass for noise, and the belief would last.
+
+    Args:
+        value: The noisy quotient, for series that nothing is believed of yet.
+        believed: What was believed of it; NaN of new series.
+        doubt: Variance of that.
+        own: Variance of the noise of the total, over the square of the number.
+        numbers: Of records.
+        most: Size of the quotient, at most.
+    """
+    square = np.where(
+        np.isnan(believed), value**2, np.minimum(believed**2 + doubt, value**2 + SURELY**2 * own)
+    )
+    noise: FloatArray = np.minimum(
+        own + square * (_deviation(numbers) / _divisor(numbers)) ** 2, most**2
+    )
+    return noise

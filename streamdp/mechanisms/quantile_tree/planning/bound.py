@@ -25,10 +25,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.mechanisms.quantile_tree.exponential import CLIP, log_inner_product
+from streamdp.mechanisms.quantile_tree.exponential import CLIP, BaseMeasure, log_inner_product
 from streamdp.mechanisms.quantile_tree.grains import GRAINS, Grains
 from streamdp.mechanisms.quantile_tree.joint import log_joint_inner_product
-from streamdp.mechanisms.quantile_tree.measure import BaseMeasure
 from streamdp.mechanisms.quantile_tree.planning.accuracy import Believed
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy, batch_of
 from streamdp.mechanisms.quantile_tree.tree import NodeDraw, QuantileTree

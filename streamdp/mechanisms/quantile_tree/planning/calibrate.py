@@ -13,8 +13,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES, TreeChoice
-from streamdp.mechanisms.quantile_tree.planning.choice_table import CandidateErrors
+from streamdp.mechanisms.quantile_tree.planning.choice import (
+    CANDIDATES,
+    CandidateErrors,
+    TreeChoice,
+)
 from streamdp.mechanisms.quantile_tree.planning.simulation import (
     PublicEntropy,
     batch_of,
@@ -37,7 +40,7 @@ GRID = Grid(Fraction(1, 2000), -40_000, 40_000)
 
 
 def main() -> None:
-    """Print the lines of `choice_table`."""
+    """Print the lines of the table."""
     for count in QUANTILES:
         for information in EPSILON_ROWS:
             sys.stdout.write(f"{_measured(count, information).line()}\n")
