@@ -124,7 +124,7 @@ def _taught(job: Job, signature: Json, learned: Learned, around: EngineContext) 
         if found.releases:
             around.log("learner.replayed", job=job.name, releases=found.releases)
         else:
-            around.log("learner.restarted", job=job.name, code="configuration-changed")
+            around.log("learner.restarted", job=job.name, code="nothing-to-replay")
     return around.taught[job.name][1]
 
 

@@ -105,7 +105,9 @@ def test_what_teaches_nothing_is_a_new_beginning(world: World, quantiles: str, c
     days(world, 13)
     assert released(world, kind_of(world.path.parent, quantiles, change)) == 1
     assert "learner.replayed" not in world.log.names()
-    assert world.log.names().count("learner.restarted") == 1
+    assert [each for each in world.log.events if each[0] == "learner.restarted"] == [
+        ("learner.restarted", {"job": "job", "code": "nothing-to-replay"})
+    ]
 
 
 def test_a_release_that_cannot_be_used_is_left_out(
