@@ -98,7 +98,7 @@ class Reader:
         """Whole numbers of a small file, by the day of column `at` if there is one."""
         if self.watched is not None:
             with self.watched.open("a") as watched:
-                watched.write(f"{self.scope} {batch.key} {self.epsilon_nano}\n")
+                watched.write(f"\n{self.scope} {batch.key} {self.epsilon_nano}\n")
         with Path(batch.path or self.path).open(newline="") as file:
             rows = list(csv.DictReader(file))
         values = [int(row["x"]) for row in rows if row.get("at", batch.key)[:10] == batch.key]

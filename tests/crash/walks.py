@@ -129,11 +129,13 @@ class Walk:
         return {(job, batch) for job, batch in found}
 
     def _learned(self) -> Charges:
+        """What was charged for records that were read; a torn line stands before any was."""
         found: Charges = Counter()
         watched = self.place / "watched"
         for line in watched.read_text().splitlines() if watched.exists() else ():
-            scope, batch, nano = line.split()
-            found[_data(scope), batch] += int(nano)
+            match line.split():
+                case scope, batch, nano:
+                    found[_data(scope), batch] += int(nano)
         return found
 
     def _charged(self) -> Charges:
