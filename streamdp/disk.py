@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -31,6 +33,30 @@ def open_file(path: Path, flags: int, mode: int = PRIVATE) -> int:
         os.close(file)
         raise
     return file
+
+
+def lock(file: int, patience: float, pause: float) -> None:
+    """Lock an open file for its holder alone; whoever else holds it may be suspended.
+
+    Args:
+        file: Its descriptor. Closing it gives the lock back.
+        patience: Seconds to wait for another holder.
+        pause: Seconds between tries.
+
+    Raises:
+        BlockingIOError: Another holds it still.
+        OSError: The file system has no locks.
+    """
+    until = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(pause)
+        else:
+            return
 
 
 def read_text(path: Path, most: int) -> str:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from streamdp.disk import open_file
+from streamdp.disk import lock, open_file
 from streamdp.errors import LockedError, StoreError
+
+_PATIENCE, _PAUSE = 0.2, 0.05
+"""Seconds: `is_locked` holds the lock for an instant."""
 
 
 @contextmanager
@@ -31,12 +32,14 @@ def store_lock(store: Path) -> Iterator[None]:
             hint="the folder of the store must exist and be writable by this user",
         ) from None
     try:
-        if not _taken(file):
+        try:
+            lock(file, _PATIENCE, _PAUSE)
+        except BlockingIOError:
             raise LockedError(
                 "another streamdp works on this store",
                 where=str(path),
                 hint="`streamdp status` shows it; stop it first, or let it do the work",
-            )
+            ) from None
         yield
     finally:
         os.close(file)
@@ -57,15 +60,3 @@ def _lock_of(store: Path) -> Path:
     """Path of the lock of a file, the same by whatever link the file is reached."""
     store = store.resolve()
     return store.with_name(store.name + ".lock")
-
-
-def _taken(file: int) -> bool:
-    """Take the lock, retrying for a moment, since `is_locked` holds it for an instant."""
-    for _ in range(5):
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(0.05)
-        else:
-            return True
-    return False

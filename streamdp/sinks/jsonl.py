@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +13,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from streamdp.disk import PRIVATE, open_file, sync
+from streamdp.disk import PRIVATE, lock, open_file, sync
 from streamdp.errors import SinkError
 from streamdp.sections.values import FileMode
 from streamdp.sinks.columns import record
@@ -47,26 +45,9 @@ class JsonLinesSinkSection(SinkSection):
         return Written("path", path, path)
 
 
-PATIENCE = 10.0
-"""Seconds that another process may take for a line, before the delivery is tried later."""
-
-
-def _lock(file: int) -> None:
-    """Lock a file, and do not wait for ever: who holds it may be suspended.
-
-    Raises:
-        OSError: Another process holds it.
-    """
-    until = time.monotonic() + PATIENCE
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > until:
-                raise OSError(errno.EAGAIN, "another process has locked the file") from None
-            time.sleep(0.01)
-        else:
-            return
+PATIENCE, _PAUSE = 10.0, 0.01
+"""Seconds that another process may take for a line before the delivery is tried later, and between
+tries."""
 
 
 class JsonLinesSink:
@@ -130,7 +111,11 @@ class JsonLinesSink:
             if new:
                 os.fchmod(file, self._mode)
                 sync(self._path.parent)
-            _lock(file)
+            try:
+                lock(file, PATIENCE, _PAUSE)
+            except BlockingIOError:
+                told = "another process has locked the file"
+                raise OSError(errno.EAGAIN, told) from None
             yield file
         finally:
             os.close(file)

@@ -38,7 +38,6 @@ import fcntl
 import hashlib
 import json
 import os
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -46,7 +45,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple, Self
 
 from streamdp.database import Database
-from streamdp.disk import keep_private, open_file, sync
+from streamdp.disk import keep_private, lock, open_file, sync
 from streamdp.errors import IntegrityError, LockedError, StoreError
 from streamdp.privacy.amounts import Losses, total_text
 from streamdp.store.database import snapshot
@@ -286,7 +285,7 @@ def sealed(check: str, word: Json) -> tuple[str, bytes]:
 
 
 _LONGEST = 1 << 20
-_TRIES, _PAUSE = 40, 0.05
+_PATIENCE, _PAUSE = 2.0, 0.05
 
 
 def default_anchor(store: Path) -> Path:
@@ -482,14 +481,10 @@ def _opened(path: Path, flags: int) -> int:
 @contextlib.contextmanager
 def _alone(path: Path, file: int) -> Iterator[None]:
     """Keep other writers out while a line is written: two copies of a store may share a file."""
-    for patience in range(_TRIES, -1, -1):
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            break
-        except OSError:
-            if patience == 0:
-                raise _shared(path) from None
-            time.sleep(_PAUSE)
+    try:
+        lock(file, _PATIENCE, _PAUSE)
+    except OSError:
+        raise _shared(path) from None
     try:
         yield
     finally:

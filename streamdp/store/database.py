@@ -7,7 +7,6 @@ opened read-only besides (`mode=ro`, `query_only`).
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sqlite3
 import time
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from streamdp.database import Database
-from streamdp.disk import keep_private, open_file
+from streamdp.disk import keep_private, lock, open_file
 from streamdp.errors import MORE_MEMORY, IntegrityError, StoreError
 from streamdp.store.reading.places import add_functions
 from streamdp.store.release_rows import whole_rows
@@ -210,25 +209,15 @@ def one_writer(database: Database, patience: float = BUSY_SECONDS) -> Iterator[N
     except OSError as error:
         raise translate(error, turn) from None
     try:
-        _lock(file, turn, patience)
+        try:
+            lock(file, patience, _PAUSE)
+        except BlockingIOError as error:
+            raise translate(error, turn) from None
+        except OSError:  # a network's file system that locks nothing
+            pass
         yield
     finally:
         os.close(file)
-
-
-def _lock(file: int, turn: Path, patience: float) -> None:
-    until = time.monotonic() + patience
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            if time.monotonic() > until:
-                raise translate(error, turn) from None
-            time.sleep(_PAUSE)
-        except OSError:  # a network's file system that locks nothing
-            return
-        else:
-            return
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:
