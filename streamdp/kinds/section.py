@@ -25,7 +25,7 @@ from streamdp.sections.document import Document, Path, refuse
 from streamdp.sections.expressions import OfOneRecord, expression
 from streamdp.sections.schedules import Schedule
 from streamdp.sections.section import Section
-from streamdp.sections.values import PositiveRational
+from streamdp.sections.values import PositiveRational, Rational
 from streamdp.types import Neighbours, Row
 
 _STEPS = ("day", "week", "month", "quarter", "year")
@@ -43,6 +43,26 @@ RollupStep = Annotated[
     AfterValidator(_step),
     WithJsonSchema(
         {"type": "string", "pattern": rf"^({'|'.join(_STEPS)}|rolling [1-9][0-9]{{0,2}}d)$"}
+    ),
+]
+
+
+MeasuredIn = Annotated[
+    str,
+    Field(
+        max_length=40,
+        description="Unit of the column's values in words, for axes, heads of tables and sentences."
+        " Default: none is said.",
+        examples=["minutes"],
+    ),
+]
+
+ColumnBounds = Annotated[
+    tuple[Rational, Rational] | None,
+    Field(
+        description="Lowest and highest value, in the column's unit. Values outside count as the"
+        " bound. Default: none, with a guess.",
+        examples=[[0, 1000]],
     ),
 ]
 

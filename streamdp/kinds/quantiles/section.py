@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from streamdp.kinds.section import ReleaseSection
+from streamdp.kinds.section import ColumnBounds, MeasuredIn, ReleaseSection
 from streamdp.privacy.filters import Measure
 from streamdp.sections.expressions import Derived
 from streamdp.sections.section import Section
@@ -318,13 +318,7 @@ class QuantilesSection(ReleaseSection):
         description="Column of numbers, or an SQL expression of one record.",
         examples=["air_time", {"sql": "price * pieces"}],
     )
-    measured_in: str = Field(
-        default="",
-        max_length=40,
-        description="Unit of the column's values in words, for axes, heads of tables and sentences."
-        " Default: none is said.",
-        examples=["minutes"],
-    )
+    measured_in: MeasuredIn = ""
     quantiles: tuple[Rational, ...] = Field(
         description="Quantiles between 0 and 1, increasing; or `median`, `quartiles` or `deciles`.",
         examples=[[0.25, 0.5, 0.75], "deciles"],
@@ -333,12 +327,7 @@ class QuantilesSection(ReleaseSection):
         description="Width of a cell, in the column's unit. Released values are multiples of it.",
         examples=[1],
     )
-    bounds: tuple[Rational, Rational] | None = Field(
-        default=None,
-        description="Lowest and highest value, in the column's unit. Values outside count as the"
-        " bound. Default: none, with a guess.",
-        examples=[[0, 1000]],
-    )
+    bounds: ColumnBounds = None
     guess: Guess | None = Field(
         default=None,
         description="Public guess of where values lie, in the column's unit. Default: none, with"

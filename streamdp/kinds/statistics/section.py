@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 
-from streamdp.kinds.section import ReleaseSection
+from streamdp.kinds.section import ColumnBounds, MeasuredIn, ReleaseSection
 from streamdp.sections.expressions import Derived
 from streamdp.sections.section import Section
 from streamdp.sections.values import PositiveRational, Rational
@@ -157,22 +157,11 @@ class MomentSection(Weighed):
         description="Column whose variance is released, or an SQL expression of one record.",
         examples=["air_time"],
     )
-    measured_in: str = Field(
-        default="",
-        max_length=40,
-        description="Unit of the column's values in words, for axes, heads of tables and sentences."
-        " Default: none is said.",
-        examples=["minutes"],
-    )
+    measured_in: MeasuredIn = ""
     resolution: PositiveRational = Field(
         description="Width of a cell, in the column's unit. Values are rounded to it.", examples=[1]
     )
-    bounds: tuple[Rational, Rational] | None = Field(
-        default=None,
-        description="Lowest and highest value, in the column's unit. Values outside count as the"
-        " bound. Default: none, with a guess.",
-        examples=[[0, 1000]],
-    )
+    bounds: ColumnBounds = None
     guess: Start | None = Field(
         default=None,
         description="Public guess of where values lie; it sets the clipping before the first"

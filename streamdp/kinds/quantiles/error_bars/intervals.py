@@ -230,9 +230,9 @@ def faint(tree: QuantileTree, rows: int) -> Mapping[int, tuple[int, int]]:
 def _alone(
     tree: QuantileTree, laid: Lay, prior: JointPrior, rows: int, scale: float, values: FloatArray
 ) -> tuple[FloatArray, float]:
-    """Where a single quantile lies in batches in which the last value was drawn; (samples, 1).
+    """Return where a single quantile may lie, and how likely its values move more than their noise.
 
-    Beside it the probability that values move by more than their noise.
+    It lies so in batches in which the last value was drawn; shape (samples, 1).
 
     Where noise reaches the end of a batch, a learned prior of variance B pulls draws to its middle
     c: of noise N about Q they lie about (B·Q + N·c)/(B + N), and show c + (draw - c)·(1 + N/B).
