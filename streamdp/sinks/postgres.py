@@ -123,10 +123,9 @@ class PostgresTableSink:
         for name, column in typed.items():
             if name not in known:
                 connection.execute(SQL("ALTER TABLE {} ADD COLUMN {}").format(table, column))
+        integers = {name for name, kind in known.items() if kind in INTEGERS}
         for each in found:
-            if (
-                each.kind == "number" and known.get(each.name) in INTEGERS
-            ):  # else it would be rounded
+            if each.kind == "number" and each.name in integers:  # it would be rounded
                 change = SQL("ALTER TABLE {} ALTER COLUMN {} TYPE double precision")
                 connection.execute(change.format(table, Identifier(each.name)))
         return CURRENT in known

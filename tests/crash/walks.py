@@ -129,7 +129,7 @@ class Walk:
         return {(job, batch) for job, batch in found}
 
     def _learned(self) -> Charges:
-        """What was charged for records that were read; a torn line stands before any was."""
+        """Charges of batches that were read; a torn line was written before its batch was read."""
         found: Charges = Counter()
         watched = self.place / "watched"
         for line in watched.read_text().splitlines() if watched.exists() else ():

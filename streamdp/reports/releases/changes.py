@@ -61,10 +61,10 @@ MOST_FILES = 1000
 """Releases of files up to which a page compares: none is found by its date without reading all."""
 
 Interval = tuple[float, float, float]
+"""A value and the ends of its interval."""
 
 Pooled = Literal["sum", "mean", "mean of batches", "quantile"]
 """How a value of a period follows: from all batches, or as the mean of what each says of itself."""
-"""A value and the ends of its interval."""
 
 _NONE: Interval = (0.0, 0.0, 0.0)
 
