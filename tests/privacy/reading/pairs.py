@@ -247,7 +247,7 @@ class Compared:
             nothing = f"{pair.name}: this data set tells nothing: {without}: {without.said}"
             raise TellsNothingError(nothing)
         extra = run_once(pair, extra=True)
-        return without, extra, _told(pair, without, extra)
+        return without, extra, are_told(pair, without, extra)
 
     def every(self, pairs: Iterable[Pair]) -> Iterator[tuple[Pair, str, str, bool]]:
         """Compare pairs, many in one run where that may be.
@@ -271,7 +271,7 @@ class Compared:
                     number += 1
                     if without is None or extra is None or not without.counts:
                         yield self._alone(pair)
-                    elif number % self.control and not _told(pair, without, extra):
+                    elif number % self.control and not are_told(pair, without, extra):
                         yield pair, str(without), str(extra), False
                     else:
                         alone = self._alone(pair)
@@ -300,6 +300,7 @@ class Compared:
         return pair, str(without), str(extra), told
 
 
-def _told(pair: Pair, without: Outcome, extra: Outcome) -> bool:
+def are_told(pair: Pair, without: Outcome, extra: Outcome) -> bool:
+    """Whether two outcomes tell the data sets of a pair apart."""
     distance = without.distance(extra)
     return distance is None or distance > pair.most
