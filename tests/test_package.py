@@ -47,6 +47,19 @@ def built(target: str, source: Path, folder: Path, commit: str = "") -> Path:
     return made
 
 
+def test_the_changelog_says_each_thing_of_a_version_once() -> None:
+    """Merges leave no section twice, none of another name, and no line twice."""
+    text = (ROOT / "streamdp" / "CHANGELOG.md").read_text()
+    versions = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
+    assert __version__ in versions[0].splitlines()[0]
+    allowed = ["Added", "Fixed", "Changed", "Deprecated", "Removed", "Security"]
+    for version in versions:
+        sections = re.findall(r"^### (\w+)", version, re.MULTILINE)
+        assert sections == [each for each in allowed if each in sections]
+        lines = [line for line in version.splitlines() if line.startswith(("- ", "| "))]
+        assert len(lines) == len(set(lines))
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built from the source distribution, which is built from the checkout."""
