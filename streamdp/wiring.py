@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
@@ -116,6 +116,19 @@ def _rollups(configuration: Configuration, section: ReleaseSection) -> RollupTer
     sinks = section.sinks if wanted.sinks is None else wanted.sinks
     zone = configuration.sources[section.source].zone
     return RollupTerms(wanted.periods, zone, wanted.partial, sinks)
+
+
+def rollups_without_rows(configuration: Configuration) -> Iterator[str]:
+    """Name the jobs whose `rollups:` will never have a row, with the reason."""
+    for name, section in configuration.releases.items():
+        says = spec_of(section).no_periods
+        if section.rollups is None or says is None:
+            continue
+        source = configuration.sources[section.source]
+        neighbours, rows = configuration.privacy.neighbours, configuration.privacy.unit.rows
+        why = says(kind(section, neighbours, rows, source.engine.dialect, source.zone))
+        if why is not None:
+            yield f"releases.{name}.rollups: no period will have a row: {why}"
 
 
 def release_kind(configuration: Configuration, name: str) -> ReleaseKind:

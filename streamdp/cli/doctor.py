@@ -53,6 +53,8 @@ def validate(config_path: Path, as_json: bool) -> None:
     rows: list[dict[str, Json]] = []
     wiring.tasks(configuration)
     _compare(configuration)
+    for said in wiring.rollups_without_rows(configuration):
+        click.echo(said, err=True)
     for name in configuration.tasks():
         times = next_times(configuration.schedule_of(name), int(time.time()), 5)
         row: dict[str, Json] = {"job": name, "protects": configuration.privacy.unit.protects()}

@@ -157,6 +157,8 @@ class KindSpec:
             group), for nothing: a dataclass of facts. None if releases cannot be asked.
         groups: Reads off a section and the rows of one release the groups that others ask for; None
             if the kind finds none.
+        no_periods: Says of a built kind (that of one group) why no period of its releases can be
+            answered, None where one may be; None if periods of all releases of the kind may be.
     """
 
     name: str
@@ -175,6 +177,7 @@ class KindSpec:
     left_out: Callable[[Any, Sequence[Row]], Mapping[int, LeftOut]] | None = None
     ask: Callable[[Any, Sequence[Row], str], Any] | None = None
     groups: Callable[[Any, GroupsFrom, Sequence[Row]], tuple[Group, ...]] | None = None
+    no_periods: Callable[[Any], str | None] | None = None
 
 
 OWN = {

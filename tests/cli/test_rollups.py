@@ -239,3 +239,29 @@ def test_what_is_no_rollup_is_refused(tmp_path: Path, change: str, why: str) -> 
         CliRunner().invoke(
             cli, ["validate", "--config", str(tmp_path / "config.yaml")], catch_exceptions=False
         )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("quantiles: deciles ", "quantiles: [0.5] ", "a single quantile is drawn"),
+        ("learner: mixture ", "measure: quantiles ", "every quantile is drawn"),
+        ("learner: mixture ", "learner: online-gradient ", None),
+        ("learner: mixture ", "learner: none ", "its learner draws"),
+        ("expected_rows: 900 ", "expected_rows: 90000 ", "at least 3,000"),
+        ("measured_in: minutes ", "measured_in: minutes ", None),
+    ],
+)
+def test_validate_says_of_which_job_no_period_will_have_rows(
+    tmp_path: Path, old: str, new: str, said: str | None
+) -> None:
+    """Where every quantile is drawn; a job that counts is not named."""
+    text = DEMO.read_text().replace(
+        "    sinks: [table, file]\n", "    sinks: [table, file]\n    rollups: [week]\n"
+    )
+    assert old in text
+    (tmp_path / "config.yaml").write_text(text.replace(old, new))
+    found = CliRunner().invoke(cli, ["validate", "--config", str(tmp_path / "config.yaml")])
+    assert found.exit_code == 0, found.output
+    assert ("releases.air_time.rollups: no period will have a row" in found.stderr) == bool(said)
+    assert said is None or said in found.stderr

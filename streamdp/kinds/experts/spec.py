@@ -74,4 +74,13 @@ def _study() -> Study:
     return ExpertsStudy()
 
 
-SPEC = KindSpec("experts", ExpertsSection, check, build, Regret(), rules=rules, study=_study)
+SPEC = KindSpec(
+    "experts",
+    ExpertsSection,
+    check,
+    build,
+    Regret(),
+    rules=rules,
+    study=_study,
+    no_periods=lambda _: "weights of experts are those of a batch, and do not add up",
+)

@@ -126,4 +126,5 @@ SPEC = KindSpec(
     study=_study,
     pools_groups=True,
     groups=groups_among,
+    no_periods=lambda _: "counts of found keys are those of a batch: others were not published",
 )

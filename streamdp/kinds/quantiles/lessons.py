@@ -75,8 +75,7 @@ def _plan(kind: Quantiles, history: History, release_plan: ReleasePlan) -> Lesso
     facts["learner"] = _LEARNERS.get(about["learner"], about["learner"])
     if isinstance(release_plan, DrawnPlan):
         facts["how"] = "quantiles are drawn under their priors"
-        counts = bool(getattr(kind.learner, "histograms", ()))
-        facts["why"] = "nothing was released before" if counts else _why_drawn(kind)
+        facts["why"] = why_drawn(kind) or "nothing was released before"
     else:
         stages = len(release_plan.histograms.shares)
         again = f"{stages - 1} more time{'s' if stages > 2 else ''}"
@@ -93,8 +92,10 @@ def _plan(kind: Quantiles, history: History, release_plan: ReleasePlan) -> Lesso
     return Lesson("How this batch is released", fixed, tuple(rows))
 
 
-def _why_drawn(kind: Quantiles) -> str:
-    """Why no release of a configuration counts records."""
+def why_drawn(kind: Quantiles) -> str | None:
+    """Say why no release of a configuration counts records; None where releases do."""
+    if getattr(kind.learner, "histograms", ()):
+        return None
     if not isinstance(kind.learner, BayesianMixture):
         return "its learner draws every quantile"
     if len(kind.quantiles) == 1:

@@ -278,6 +278,21 @@ def _study() -> Study:
     return QuantilesStudy()
 
 
+def _no_periods(kind: Quantiles) -> str | None:
+    """Return why periods have no answer: drawn values tell no distribution."""
+    from streamdp.kinds.quantiles.lessons import why_drawn
+
+    return why_drawn(kind)
+
+
 SPEC = KindSpec(
-    "quantiles", QuantilesSection, check, build, RankError(), question, _study, expects_rows=True
+    "quantiles",
+    QuantilesSection,
+    check,
+    build,
+    RankError(),
+    question,
+    _study,
+    expects_rows=True,
+    no_periods=_no_periods,
 )

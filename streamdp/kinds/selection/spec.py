@@ -116,4 +116,5 @@ SPEC = KindSpec(
     rules=rules,
     scored=scored,
     study=_study,
+    no_periods=lambda _: "a release chooses one candidate, and counts nothing that adds up",
 )
