@@ -81,6 +81,8 @@ def application(reader: Reader, web: Web, *, beside: bool = False) -> Guard:
         *(Route(path, _served(reader, answer, as_page=True)) for path, answer in PAGES.items()),
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: _unknown})
+    # Starlette would answer `/budget/` with an absolute address, of http behind a TLS proxy.
+    app.router.redirect_slashes = False
     return Guard(app, access(web), Limiter(web.requests_per_second))
 
 

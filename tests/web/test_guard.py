@@ -69,6 +69,8 @@ HOSTILE: list[tuple[str, str, dict[str, str], int]] = [
     ("GET", "/", {"Transfer-Encoding": "chunked"}, 413),
     ("GET", "/metrics?name=x", {}, 400),
     ("GET", "/nothing", {}, 404),
+    ("GET", "/budget/", {}, 404),
+    ("GET", "/releases/..%2f", {}, 404),
 ]
 
 
