@@ -196,14 +196,22 @@ def one_and_all(one: Mapping[str, Json], life: Mapping[str, Json], source: str) 
         life: The same of all batches of its source.
         source: Which.
     """
-    right = life["guessed_right_of_100"]
-    often = f"at most {right} times"
-    if right == SAYS_LITTLE:
-        often = "more than 99 times, so that the caps promise little of all together"
+    often = times(str(life["guessed_right_of_100"]))
+    if life["guessed_right_of_100"] == SAYS_LITTLE:
+        often += ", so that the caps promise little of all together"
     return (
-        f"at most {one['guessed_right_of_100']} times in 100 by one release ({_price(one)}), and by"
+        f"{times(str(one['guessed_right_of_100']))} in 100 by one release ({_price(one)}), and by"
         f" every release of {source} together, for ever, {often} ({_price(life)} by the caps)"
     )
+
+
+def times(right: str) -> str:
+    """How often a guess is right, of 100, from the figure of `guessed_right`.
+
+    >>> times("58"), times(SAYS_LITTLE)
+    ('at most 58 times', 'more than 99 times')
+    """
+    return "more than 99 times" if right == SAYS_LITTLE else f"at most {right} times"
 
 
 def row_of(epsilon: int, delta: int) -> dict[str, Json]:

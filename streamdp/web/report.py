@@ -32,7 +32,8 @@ ROWS = 400
 """Releases in the table of one report: the last."""
 
 PAPER = (
-    ".panels,.panel .charts{display:block;orphans:1;widows:1}"
+    ".panels,.panel .charts,.panel.many .charts{display:block;orphans:1;widows:1}"
+    ".panel.many{break-inside:auto}"
     ".panels:not(.one) .panel:not(.many),.panel.many .picture"
     "{display:inline-block;width:32.5%;vertical-align:top;margin:0 0 2mm}"
     ".panels.few .panel:not(.many),.panel.many.few .picture{width:48.5%}"

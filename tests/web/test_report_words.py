@@ -308,6 +308,34 @@ def test_a_month_of_nine_groups_is_six_sheets_at_most(configuration: Configurati
     )
 
 
+def test_a_week_of_many_counts_fills_its_sheets(configuration: Configuration) -> None:
+    """Two dozen small charts lie three beside each other, from the first sheet on."""
+    pytest.importorskip("weasyprint", reason="the extra pdf is not installed")
+    found = told(configuration, "destinations", "week", None)
+    kept = [each for each in found.picture.columns if each.role != "label"]
+    columns = (Column("dest", "text", "label"), *kept)
+    names = [f"<{letter}>" for letter in "ABCDEFGHIJKLMNOPQRSTUVWX"]
+    releases = [
+        Release(
+            f"r{day}",
+            "destinations",
+            "flights",
+            f"2013-03-{day + 1:02d}",
+            1_362_096_000 + DAY * day,
+            1_362_096_000 + DAY * (day + 1),
+            "keys",
+            1,
+            0,
+            tuple({"dest": g, "count": 60, "lower": 59, "upper": 61} for g in names),
+        )
+        for day in range(7)
+    ]
+    week = replace(found, picture=picture(releases, columns))
+    text = as_html(week, 0, paper=True)
+    assert text.count('<svg class="chart"') == 24
+    assert len(sheets(week, 0).pages) <= 4
+
+
 def test_counts_are_shown_from_0_on_and_sums_are_not(configuration: Configuration) -> None:
     """What noise took below 0, and an end below 0; the change and the value are as they were."""
     found = compared(configuration, "traffic")

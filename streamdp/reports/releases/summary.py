@@ -11,7 +11,7 @@ from streamdp.database import Database
 from streamdp.privacy.amounts import delta_text, epsilon_text, total_text
 from streamdp.reports.budget import budgets
 from streamdp.reports.budget import in_words as lasting
-from streamdp.reports.plain import NOT_PROMISED, guessed_right, one_and_all, row_of
+from streamdp.reports.plain import NOT_PROMISED, guessed_right, one_and_all, row_of, times
 from streamdp.reports.releases.changes import FEWEST, Comparison, PeriodRow, chosen, several
 from streamdp.reports.releases.headline import Headline, headline, level_of, rounded
 from streamdp.reports.releases.sentences import (
@@ -651,7 +651,7 @@ def _together(releases: Sequence[Release], *, growing: bool) -> str:
     chance = f", δ {delta_text(sums[1])}" if sums[1] else ""
     every = "" if growing else ", if it is in every batch"
     return (
-        f" It is at most {guessed_right(*sums)} times by {_all(len(releases))} of this period"
+        f" It is {times(guessed_right(*sums))} by {_all(len(releases))} of this period"
         f" (ε {epsilon_text(sums[0])}{chance}){every}."
     )
 
