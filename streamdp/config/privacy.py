@@ -397,7 +397,8 @@ class Privacy(Section):
         default="add-remove",
         description="Neighbouring streams differ in one batch: by one unit more or less"
         " (`add-remove`), or in the records of one unit (`substitute`). A record that changes its"
-        " batch is two steps. Default `add-remove`.",
+        " batch is two steps, and with `add-remove` four if its unit has others. Default"
+        " `add-remove`.",
     )
     caps: CapsSection = Field(
         description="Most epsilon that one unit may lose. A release beyond a cap is refused.",

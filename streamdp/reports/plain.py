@@ -25,7 +25,8 @@ NOT_PROMISED = (
     " part; that nobody learns that a batch exists, or what the configuration says; protection"
     " from whoever reads the source, or runs this program and can raise the caps (the ledger keeps"
     " each change). A record that is replaced, or moves to another batch, counts as two that come"
-    " or go. Sources count apart: who is in several loses what each of them costs."
+    " or go, or as more if it is one of several. Sources count apart: who is in several loses what"
+    " each of them costs."
 )
 
 

@@ -210,6 +210,9 @@ def _texts(configuration: Configuration, scope: str) -> dict[str, Json]:
 def _differences(meaning: dict[str, str], caps: Caps) -> list[dict[str, Json]]:
     """What two streams of batches may differ in, in how many steps, and the most that loses.
 
+    Of a unit that has other records, one record more or less is other records of that unit: which
+    of them count may change with it.
+
     Args:
         meaning: Unit, neighbours, and whether batches grow.
         caps: Of the source. A step in a batch that grows is one in all later batches.
@@ -218,14 +221,15 @@ def _differences(meaning: dict[str, str], caps: Caps) -> list[dict[str, Json]]:
     cap = caps.lifetime_nano if growing else caps.batch_nano
     who = "the records of one unit" if several else "one record"
     replaced = 1 if meaning["neighbours"] == "substitute" else 2
+    inside = "replaced within the batch" + (", or one more or less of them" if several else "")
     found = [
         (f"{who} more or less, {'from one batch on' if growing else 'in one batch'}", [(1, cap)]),
-        (f"{who}, replaced within the batch", [(replaced, cap)]),
+        (f"{who}, {inside}", [(replaced, cap)]),
     ]
     if several:
-        found.append(("a record that becomes another unit's", [(2, cap)]))
+        found.append(("a record that becomes another unit's", [(2 * replaced, cap)]))
     if not growing:
-        found.append((MOVED, [(1, cap), (1, cap)]))
+        found.append((MOVED, [(replaced if several else 1, cap)] * 2))
     return [
         {
             "between_streams": what,
@@ -237,28 +241,38 @@ def _differences(meaning: dict[str, str], caps: Caps) -> list[dict[str, Json]]:
     ]
 
 
+_DELTAS = {
+    1: "",
+    2: "(1 + e^epsilon of one step) times ",
+    4: "(1 + e^epsilon + e^(2 epsilon) + e^(3 epsilon) of one step) times ",
+}
+"""Factor of delta by the number of steps in one batch: epsilon-close laws multiply what is beyond
+them by e^epsilon."""
+
+
 def _delta_of_steps(
     batches: list[tuple[int, int]], caps: Caps, *, growing: bool
 ) -> dict[str, Json]:
     """The most delta of a difference, where caps have one: as long as that of one step, in words.
 
-    Steps in several batches add theirs up. Of two in one batch the second's is multiplied by
-    e^epsilon, as epsilon-close laws multiply what is beyond them.
+    Steps in several batches add theirs up.
     """
     if not _delta_cap(caps):
         return {}
-    width = None if growing else 1
-    one = delta_text(caps.delta_within(Limit(0, "delta", batches=width)))
-    if len(batches) > 1:
-        return {"delta_at_most": f"{len(batches)} times {one}"}
-    ((steps, _),) = batches
-    return {"delta_at_most": one if steps == 1 else f"(1 + e^epsilon of one step) times {one}"}
+    one = delta_text(caps.delta_within(Limit(0, "delta", batches=None if growing else 1)))
+    times = f"{len(batches)} times " if len(batches) > 1 else ""
+    steps, _ = batches[0]
+    return {"delta_at_most": f"{times}{_DELTAS[steps]}{one}"}
 
 
 def _most(batches: list[tuple[int, int]], caps: Caps) -> int:
-    """Steps in several batches also lose no more than the lifetime cap, which is over all."""
-    lost = loss_of_steps(batches, caps.measure)
-    return lost if len(batches) == 1 else min(lost, caps.lifetime_nano)
+    """One step in each of several batches loses no more than the lifetime cap, which is over all.
+
+    So many in each lose what so many in one batch would under that cap.
+    """
+    most = max(steps for steps, _ in batches)
+    life = loss_of_steps([(most, caps.lifetime_nano)], caps.measure)
+    return min(loss_of_steps(batches, caps.measure), life)
 
 
 def _definition(loss: Loss, caps: Caps) -> str:

@@ -586,6 +586,8 @@ def test_the_statement_says_what_a_bound_leaves_out(released: Path) -> None:
     assert ran.exit_code == 0, ran.output
     (source,) = json.loads(typed("statement", "--json").stdout)["sources"]
     assert source["unit"] == "plane: at most 2 records of one tail_number"
+    steps = [(each["steps"], each["epsilon_at_most"]) for each in source["differences"]]
+    assert steps == [(1, "0.3"), (2, "0.6"), (4, "1.2"), (4, "1.2")]  # ..., of another unit, moved
     assert "left out of every count" in source["counts"]
     assert "intervals hold numbers of what is left" in typed("statement").stdout
 
