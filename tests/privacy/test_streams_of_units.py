@@ -41,7 +41,7 @@ def hides(at: int, records: Records, rows: int, neighbours: Neighbours, measure:
     kind = Statistics((CELLS,), (Fraction(1),), price, neighbours)
     plan = kind.plan(kind.init(), BATCHES[at])
     query = UnitCharging(UnitBound("u", rows)).bounded(plan.query, BATCHES[at])
-    columns = {"u": [u for u, _ in records], "x": [x for _, x in records]}
+    columns: dict[str, Any] = {"u": [u for u, _ in records], "x": [x for _, x in records]}
     return hidden(kind, plan, MemoryBackend(columns).answer(query, BATCHES[at]))
 
 
