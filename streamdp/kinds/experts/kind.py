@@ -385,7 +385,7 @@ def _lessons(kind: Experts, history: History) -> Iterator[Lesson]:
     )
     yield Lesson(
         "Weights of the learners behind them",
-        "An outer AdaHedge weighs four ways of learning by the released losses of what they"
+        "An outer AdaHedge weighs these ways of learning by the released losses of what they"
         " played.",
         tuple(
             {"learner": name, "weight": round(weight, 4), "meaning": meaning}

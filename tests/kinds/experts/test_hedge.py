@@ -101,6 +101,8 @@ def test_a_state_of_an_earlier_version_keeps_what_it_saw() -> None:
     assert np.isfinite(online.weights(later)).all()
     stored = {key: each for key, each in state.to_json().items() if key != "unsure"}
     assert online.weights(online.restored(stored)).tolist() == online.weights(state).tolist()
+    four = {**stored, "outer": [[4.0, 5.0, 6.0, 7.0], 0.5]}
+    assert online.restored(four).outer.losses.tolist() == [4.0, 5.0, 6.0, *[7.0] * 6]
 
 
 def test_ways_are_charged_the_noise_of_what_they_gain() -> None:
@@ -117,6 +119,14 @@ def test_a_leader_that_jumps_is_followed_soon() -> None:
     assert played / len(losses) - losses.min(axis=1).mean() < 0.03
     kept = losses[np.maximum(np.arange(len(losses)) - 30, 0)].argmin(axis=1)
     assert losses[np.arange(len(losses)), kept].mean() - losses.min(axis=1).mean() > 0.1
+
+
+def test_a_leader_that_drifts_is_followed_by_the_rate_that_tells_it_best() -> None:
+    """Losses are foretold best by a memory too long to tell the best expert in time."""
+    best = np.round(np.linspace(0.0, 19.0, 365))
+    losses = 0.1 + 0.8 * abs(np.arange(20) - best[:, None]) / 20
+    played, _ = play(learner(20, 0.01), losses, 0.01)
+    assert played / len(losses) - losses.min(axis=1).mean() < 0.0045
 
 
 def test_large_noise_takes_nothing_from_the_least_sum() -> None:
