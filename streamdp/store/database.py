@@ -336,6 +336,7 @@ PRIVATE = frozenset(
         ("gate_run", "asked"),
         ("gate_run", "seal"),
         ("batch", "digest"),
+        ("arrival", "state"),
         ("instance", "digest_key"),
     }
 )
