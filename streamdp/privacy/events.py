@@ -4,7 +4,7 @@ An event is a JSON object with a `type`. The vocabulary only grows; an unknown t
 Amounts in events are exact rationals written as text.
 
 * `bounded-range`: one draw whose loss has range `epsilon` over outputs
-  (Dong, Durfee & Rogers 2020): epsilon-DP and epsilon²/8-zCDP.
+  (Durfee & Rogers 2019): epsilon-DP and epsilon²/8-zCDP (Cesar & Rogers 2021).
 * `pure`: anything of pure privacy loss `epsilon`: epsilon·tanh(epsilon/2)-zCDP.
 * `zero-concentrated`: anything that is `rho`-zCDP and has no pure loss, such as Gaussian noise. Any
   event that holds one has none either.
