@@ -2,12 +2,13 @@
 
 A batch t of n_t records has the distribution function F_t = F + G_t, with F the base and
 
-    Cov(G_s(x), G_t(y)) = D(F(x), F(y)) · k(s, t) + B(F(x), F(y)) · (c + [s = t]/n_t),
+    Cov(G_s(x), G_t(y)) = D(F(x), F(y)) · k(s, t) + B(F(x), F(y)) · (c + [s = t](1/n_t + x_t)),
     k = a_0 + a_1·e^(-d/45) + a_2·e^(-d/6) + a_3·[same weekday]·e^(-d/180) + a_4·[s = t],
     D = r·B + (1 - r)·S,    B(u, v) = min(u, v) - u·v,    S(u, v) = 12·∫B(u, w)·B(w, v) dw,
 
 d in days. B is the covariance of a Brownian bridge: that of chance records, and of c, what the base
-gets wrong between cuts (piles of equal values), in all batches alike. S is smooth: a process that
+gets wrong between cuts (piles of equal values), in all batches alike. x_t is 0, but for a batch
+that lies where no other does, which tells nothing of the others. S is smooth: a process that
 moves or widens the values moves neighbouring cuts together. Noisy shares are linear in F_t and the
 law of their noise is known, so the mean of a period, of a difference of periods, or of a batch to
 come, and its variance, follow from one linear system. The a, r and c are fitted to each history by
@@ -19,6 +20,7 @@ References:
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -40,7 +42,7 @@ SCALES = np.array([0.0, 0.01, 0.03, 0.07, 0.15, 0.3, 0.6, 1.2, 2.4]) ** 2
 ROUGH = (0.0, 0.03, 0.1, 0.3, 1.0)
 """r that are tried."""
 
-SHAPES = np.array([0.05, 0.08, 0.13, 0.2, 0.32, 0.55]) ** 2
+SHAPES = np.array([0.02, 0.03, 0.05, 0.08, 0.13, 0.2, 0.32, 0.55]) ** 2
 """c that are tried. None is 0: that nothing lies between cuts cannot be seen."""
 
 UNREFUTED = 2.0
@@ -55,8 +57,17 @@ LONG, MOST_LONG, MANY_CUTS = 100, 2, 9
 TAIL = 0.06**2
 """Variance of what lies beyond the usual outermost cuts, over that of a bridge: it is guessed."""
 
+UNSEEN = 0.12**2
+"""The same between neighbouring cuts of all batches: no count tells what lies where none is cut."""
+
+COMPARED = np.arange(1, 20) / 20.0
+"""Shares at which the regression and the counts of a period are compared."""
+
 CONTEXT, MOST_AT_ONCE = 42, 62
 """Batches before and behind a period that tell of it, and the longest that is solved at once."""
+
+STRANGE = 4.0
+"""Squared deviations a cut, beyond what the law of days explains, from which a batch is strange."""
 
 PIECE, NEXT_TO_PIECE = 28, 14
 """Batches of the pieces of longer periods, and those before and behind that tell of a piece."""
@@ -137,6 +148,7 @@ class Solved:
         places: Of the batches in the history, increasing.
         cuts: How many shares each has, shape (batches,).
         shares: F at its cut, shape (k,).
+        alone: x, of each batch, shape (batches,).
         factor: Lower Cholesky factor of the covariance of shares; above it is anything.
         weights: That covariance, solved for the deviations of shares from F.
     """
@@ -145,6 +157,7 @@ class Solved:
     places: IntArray
     cuts: IntArray
     shares: FloatArray
+    alone: FloatArray
     factor: FloatArray
     weights: FloatArray
 
@@ -221,11 +234,38 @@ class BatchHistory:
         seen = np.concatenate([each.shares for each in found])
         noise = diagonal([each.noise for each in found])
         noise[np.diag_indices_from(noise)] += 1e-8 + 0.25 / self.sizes[batch] ** 2
-        between = (_repeated(each, cuts) for each in self.among(scales, places, places))
-        noise += _covariance(shares[:, None], shares, scales.rough, *between)
-        factor = _factor(noise)
+        process, chance = self.among(scales, places, places)
+        whole = _covariance(
+            shares[:, None], shares, scales.rough, _repeated(process, cuts), _repeated(chance, cuts)
+        )
+        whole += noise
+        alone = _alone(seen - shares, shares, whole, cuts)
+        for (first, last), own in zip(_spans(cuts), alone.tolist(), strict=True):
+            if own > 0.0:
+                u = shares[first:last]
+                whole[first:last, first:last] += own * bridge(u[:, None], u)
+        factor = _factor(whole)
         weights, _ = dpotrs(factor, seen - shares, lower=True)
-        return Solved(base, places, cuts, shares, factor, weights)
+        return Solved(base, places, cuts, shares, alone, factor, weights)
+
+
+def _spans(cuts: IntArray) -> list[tuple[int, int]]:
+    """First share of each batch, and the one after its last."""
+    ends = [0, *np.cumsum(cuts).tolist()]
+    return list(itertools.pairwise(ends))
+
+
+def _alone(
+    off: FloatArray, shares: FloatArray, covariance: FloatArray, cuts: IntArray
+) -> FloatArray:
+    """x, of each batch: by how much it varies more than the law of all explains, over a bridge."""
+    found = np.zeros(len(cuts))
+    for number, (first, last) in enumerate(_spans(cuts)):
+        own, each, u = off[first:last], covariance[first:last, first:last], shares[first:last]
+        if own @ np.linalg.solve(each, own) > STRANGE * len(own):
+            moved = float((own**2 - np.diag(each)).sum() / (u * (1.0 - u)).sum())
+            found[number] = max(moved, 0.0)
+    return found
 
 
 def _factor(covariance: FloatArray) -> FloatArray:
@@ -370,8 +410,7 @@ def share(
     """Weighted sum of the distributions of batches, of the records that were there.
 
     The value is the mean of two estimates, weighed by precision: the regression, and the period's
-    own pooled counts, which err in other ways. Where batches move as no kernel does, the regression
-    knows little by its own account, and the counts decide.
+    own pooled counts, which err in other ways.
 
     A long period is solved for in pieces, each with the batches around it; what the pieces get
     wrong is taken as independent, but for what lies between the cuts of all of them.
@@ -386,31 +425,63 @@ def share(
     pieces = -(-len(places) // PIECE) if len(places) > MOST_AT_ONCE else 1
     context = CONTEXT if pieces == 1 else NEXT_TO_PIECE
     around = _around(history, places, context)
+    counts = history.base(places)
+    asked, cells = len(cells), np.concatenate((cells, counts.places(COMPARED)))
     mean, model, beside = np.zeros(len(cells)), np.zeros(len(cells)), np.zeros(len(cells) - 1)
     for piece in np.array_split(places, pieces):
         solved = history.solved(_around(history, piece, context), scales, around)
         weight = np.array([weights[int(place)] for place in piece])
         across = [weight @ each for each in history.among(scales, piece, solved.places)]
         among = [float(weight @ each @ weight) for each in history.among(scales, piece, piece)]
+        within = np.searchsorted(solved.places, piece)
+        across[1][within] += weight * solved.alone[within]
+        among[1] += float(weight**2 @ solved.alone[within])
         found = _estimate(solved, scales.rough, cells, float(weight.sum()), across, among)
         mean, model, beside = mean + found.mean, model + found.variance, beside + found.beside
-    own = history.base(places)(cells)
     if pieces > 1:
         model += scales.shape * _between(history.base(around), cells)
-    model = model.clip(1e-12)
-    counted = _counted(history, scales, weights, cells)
-    apart = (mean - own) ** 2
-    # Where the two lie far apart the regression misses: batches move as no kernel does.
-    likely = np.maximum(model, apart / 9 - counted)
-    part = counted / (counted + likely)
-    # The regression holds all that the counts do, so its variance is the covariance of both, and
-    # their difference has what is left. What they lie further apart is a mistake of the regression.
-    model = np.maximum(model, apart - np.abs(counted - model))
+    own, counted = counts(cells), _counted(history, scales, weights, cells)
+    part, model = _trust(mean - own, own, model.clip(1e-12), counted, asked)
+    own, counted, mean, model = (each[:asked] for each in (own, counted, mean, model))
+    # The regression holds all that the counts do, so its variance is the covariance of both.
     both = 2.0 * part * (1.0 - part) * np.minimum(model, counted)
     variance = part**2 * model + (1.0 - part) ** 2 * counted + both
-    variance += TAIL * _beyond(history, places, cells)
-    beside = beside * part[1:] * part[:-1]
-    return Estimate(cells, part * mean + (1.0 - part) * own, variance, beside)
+    variance += TAIL * _beyond(history, places, cells[:asked])
+    variance += UNSEEN * _between(history.base(around), cells[:asked])
+    beside = beside[: asked - 1] * part[1:] * part[:-1]
+    return Estimate(cells[:asked], part * mean + (1.0 - part) * own, variance, beside)
+
+
+def _trust(
+    apart: FloatArray, own: FloatArray, model: FloatArray, counted: FloatArray, asked: int
+) -> tuple[FloatArray, FloatArray]:
+    """Weigh the regression, and find its variance, by how far it lies from the counts.
+
+    By its own law the two lie apart by as much as the counts vary more than it does. Where they lie
+    farther apart it misses: batches move as no kernel does. How far they lie apart at one place is
+    largely chance, so all places tell, and one place counts half.
+
+    Args:
+        apart: How far the regression lies above the counts, at cells asked and those compared.
+        own: Shares by the counts.
+        model: Variance of the regression, by its own account.
+        counted: Variance of the counts.
+        asked: How many cells were asked; those behind are compared.
+
+    Returns:
+        Weight of the regression and its variance, at the cells asked.
+    """
+    squared = apart**2
+    off, noise, said = (float(each[asked:].mean()) for each in (squared, counted, model))
+    free = (own * (1.0 - own) / (COMPARED * (1.0 - COMPARED)).mean())[:asked]
+    squared, model, counted = squared[:asked], model[:asked], counted[:asked]
+    missed = model + max(off / 2.0 - noise, 0.0) * free
+    likely = np.maximum(missed, squared / 9.0 - counted)
+    model = np.maximum(
+        model + max(off / 2.0 - abs(noise - said), 0.0) * free,
+        (squared - np.abs(counted - model)) / 2.0,
+    )
+    return counted / (counted + likely), model
 
 
 def _counted(
