@@ -7,13 +7,14 @@ as one batch of all their records.
 
 How many records a measure has is the sum of its distances. They cost a tenth of its price, so a
 batch's own number is moved towards what the batches around it had, as a share of all records where
-a count tells these, as far as noise explains how the numbers differ.
+a count tells these, as far as noise explains how the numbers differ. A share is at most 1, and it
+is 1 where no value is missing.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -26,6 +27,8 @@ from streamdp.mechanisms.overshoot import OF_BATCH, QUANTILES, Overshoot, half_w
 from streamdp.types import FloatArray, Grid, Json, MeasuredRelease
 
 Group = tuple[str, ...]
+Counted = tuple[float, float]
+"""A noisy number and its variance."""
 
 AROUND = 28
 """Batches before and behind a period that tell how many records its batches have."""
@@ -36,6 +39,12 @@ of it back."""
 
 BODY, OF_SPREAD = 0.8, 1.2816
 """Share of records that are near, and the distance up to it in spreads of a normal law."""
+
+DOUBT = 2.0
+"""Deviations of noise by which near distances may hold fewer records than were released."""
+
+WHOLE = 0.5
+"""Probability that all records of a measure have a value; else any share of them is as likely."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,12 +106,14 @@ class _Table:
         given: Centre, reach and unit of the clip.
         counts: Of each group.
         variance: Of the noise of each number.
+        records: Noisy number of all records of a group, and its variance, where they are counted.
     """
 
     question: Json
     given: Json
     counts: dict[Group, FloatArray]
     variance: float
+    records: dict[Group, Counted]
 
     def alike(self, other: _Table) -> bool:
         """Whether distances of both are of the same values, from about the same centre."""
@@ -126,8 +137,19 @@ class Distances:
     )
 
     @classmethod
-    def of(cls, releases: Sequence[MeasuredRelease], part: str) -> Distances:
-        """The distances of a measure, from releases with their measurements."""
+    def of(
+        cls,
+        releases: Sequence[MeasuredRelease],
+        part: str,
+        records: Callable[[MeasuredRelease], dict[Group, Counted]],
+    ) -> Distances:
+        """The distances of a measure, from releases with their measurements.
+
+        Args:
+            releases: In order.
+            part: Name of the measure.
+            records: How many records of a group a release has counted.
+        """
         found = dict[int, _Table]()
         for place, release in enumerate(releases):
             own = [
@@ -141,7 +163,8 @@ class Distances:
             assert law is not None, "numbers have noise"  # noqa: S101
             counts = {each.terms.group: np.array(each.numbers, dtype=float) for each in own}
             variance = float(noise_of(law).variance)
-            found[place] = _Table(own[0].terms.question, own[0].given, counts, variance)
+            about = own[0].terms.question, own[0].given
+            found[place] = _Table(*about, counts, variance, records(release))
         return cls(found)
 
     def near(self, places: Sequence[int], group: Group) -> list[int]:
@@ -151,9 +174,7 @@ class Distances:
             place for place in around if place in self.tables and group in self.tables[place].counts
         ]
 
-    def numbers(
-        self, places: Sequence[int], group: Group, counted: Sequence[tuple[float, float]] = ()
-    ) -> Numbers:
+    def numbers(self, places: Sequence[int], group: Group) -> Numbers:
         """How many records of a group with a value some batches have.
 
         Noisy totals, moved towards the share of the counted records that these had in the period
@@ -162,22 +183,28 @@ class Distances:
         Args:
             places: Of the releases.
             group: Which.
-            counted: Of all releases near them: how many records they have, and the variance of its
-                noise; as if all had the same number by default.
         """
-        known = self.near(places, group)
-        totals = np.array([self.tables[place].counts[group].sum() for place in known])
-        noise = np.array([DISTANCES * self.tables[place].variance for place in known])
-        usual, doubt = np.array(counted or [(1.0, 0.0)] * len(known)).T
+        known = [self.tables[place] for place in self.near(places, group)]
+        totals = np.array([each.counts[group].sum() for each in known])
+        noise = np.array([DISTANCES * each.variance for each in known])
+        counted = all(group in each.records for each in known)
+        usual, doubt = np.array(
+            [each.records[group] if counted else (1.0, 0.0) for each in known]
+        ).T
         usual = np.maximum(usual, 1.0)
-        share = max(float(totals.sum() / usual.sum()), 0.0)
+        share, unsure = float(totals.sum() / usual.sum()), float(noise.sum() / usual.sum() ** 2)
+        share, follows = _of_all(share, unsure) if counted else (max(share, 0.0), 1.0)
         off, doubt = totals - share * usual, share**2 * doubt
         spread = max(float(np.mean(off**2 - noise - doubt)), 0.0)
+        if counted:
+            spread = min(spread, share * (1.0 - share) * float(np.mean(usual**2)))
         kept = (spread + doubt) / (spread + doubt + noise)
-        inside = np.isin(known, places)
+        inside = np.isin(self.near(places, group), places)
         own, lost = kept * inside, (1.0 - kept) * inside
-        weights = own + float(lost @ usual) / usual.sum()
+        others = float(lost @ usual)
+        weights = own + follows * others / usual.sum()
         of_noise = float(weights**2 @ noise) + float(lost**2 @ doubt)
+        of_noise += (1.0 - follows) * follows * unsure * others**2
         of_spread = spread * float(lost @ lost) * (1.0 - float(inside.mean()))
         found = np.maximum(totals - (1.0 - kept) * off, 0.0)
         return Numbers(found[inside], (kept * noise)[inside], of_noise + of_spread)
@@ -227,19 +254,46 @@ class Distances:
             for place, each in self.tables.items()
             if each.alike(about)
         ]
-        pooled = sum(weight * sum(each.counts.values()) for weight, each in both)
+        pooled = np.asarray(sum(weight * sum(each.counts.values()) for weight, each in both))
         spread = sum(weight**2 * len(each.counts) * each.variance for weight, each in both)
+        if all(each.records.keys() >= each.counts.keys() for _, each in both):
+            # How many records there are is known better than by the sum of all distances.
+            usual = max(sum(w * each.records[g][0] for w, each in both for g in each.counts), 1.0)
+            total = float(pooled.sum())
+            share, follows = _of_all(total / usual, DISTANCES * spread / usual**2)
+            pooled += (share * usual - total) / DISTANCES
+            spread *= 1.0 - (1.0 - follows) / DISTANCES
         measure = about.question["measure"]
         resolution, low, high, *start = measure["grid"]
         column = Grid(Fraction(resolution), low, high)
         clip = replace(
             Clip.started(column, (start[0], start[1]), summed="sum" in measure),
             **about.given,
-            distances=tuple(np.asarray(pooled).tolist()),
+            distances=tuple(pooled.tolist()),
             spread=spread,
         )
         farthest = max(abs(low - clip.centre), abs(high - clip.centre))
         return column, replace(clip, farthest=farthest, scale=_spread(clip))
+
+
+def _of_all(share: float, variance: float) -> tuple[float, float]:
+    """The likely share of all records that have a value, and its variance over that of the noise.
+
+    Args:
+        share: By noisy numbers.
+        variance: Of its noise.
+    """
+    sd = math.sqrt(variance)
+    ends = max(share - 6.0 * sd, 0.0), min(share + 6.0 * sd, 1.0)
+    tried = np.linspace(*ends, 201) if ends[0] < ends[1] else np.linspace(0.0, 1.0, 201)
+    step = float(tried[1] - tried[0])
+    prior = np.append(np.full(len(tried), (1.0 - WHOLE) * step), WHOLE)
+    tried = np.append(tried, 1.0)
+    logs = -0.5 * ((tried - share) / sd) ** 2
+    weights = prior * np.exp(logs - logs.max())
+    weights /= weights.sum()
+    mean = float(weights @ tried)
+    return mean, min(float(weights @ (tried - mean) ** 2) / variance, 1.0)
 
 
 def _parts(means: FloatArray, room: float) -> FloatArray:
@@ -248,14 +302,17 @@ def _parts(means: FloatArray, room: float) -> FloatArray:
 
 
 def _spread(clip: Clip) -> float:
-    """The spread of a normal law with as many records near as were released, at most the guess.
+    """The guess, or the nearest spread of a normal law that near distances do not refute.
 
-    A guess that is too wide says that far tails are likely, and no batch's noise refutes that; the
-    near distances of many batches do. They are taken as far out as their noise may move them.
+    A guess that is too wide says that far tails are likely, one that is too narrow that they are
+    not, and no batch's noise refutes either; the near distances of many batches do. They are taken
+    as far out, or in, as their noise may move them.
     """
     counts, ends = np.array(clip.distances), [0.0, *(float(end) for _, end in clip.edges())]
     total = max(float(counts.sum()), 1.0)
-    noise = np.sqrt(clip.spread * np.arange(1, DISTANCES + 1)) / total
-    below = np.maximum.accumulate(np.concatenate(([0.0], np.cumsum(counts) / total - noise)))
-    near = float(np.interp(BODY, below + 1e-9 * np.arange(DISTANCES + 1), ends))
-    return max(min(clip.scale, near / OF_SPREAD), 1.0)
+    noise = DOUBT * np.sqrt(clip.spread * np.arange(DISTANCES + 1)) / total
+    upto = np.concatenate(([0.0], np.cumsum(counts) / total))
+    fewest = np.maximum.accumulate(upto - noise) + 1e-9 * np.arange(DISTANCES + 1)
+    most = np.minimum.accumulate((upto + noise)[::-1])[::-1] + 1e-9 * np.arange(DISTANCES + 1)
+    farthest, nearest = (float(np.interp(BODY, each, ends)) for each in (fewest, most))
+    return max(min(max(clip.scale, nearest / OF_SPREAD), farthest / OF_SPREAD), 1.0)

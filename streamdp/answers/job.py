@@ -328,16 +328,11 @@ class Measured:
 
     def _numbers(self, part: str, places: Sequence[int], group: Group) -> Numbers:
         """How many records with a value of a measure a group has in some releases."""
-        distances = self._distances_of(part)
-        near = [self.releases[place] for place in distances.near(places, group)]
-        if not all(counts_records(each, group) for each in near):
-            return distances.numbers(places, group)
-        counted = [_counted_total(self, each, group) for each in near]
-        return distances.numbers(places, group, counted)
+        return self._distances_of(part).numbers(places, group)
 
     def _distances_of(self, part: str) -> Distances:
         if part not in self._distances:
-            self._distances[part] = Distances.of(self.releases, part)
+            self._distances[part] = Distances.of(self.releases, part, counted_records)
         return self._distances[part]
 
     @cached_property
@@ -767,12 +762,8 @@ def _counted_total(
     measured: Measured, release: MeasuredRelease, group: Group
 ) -> tuple[float, float]:
     """Noisy number of records of a release and its variance, from all histograms of it."""
-    found = [
-        (float(sum(each.numbers)), len(each.numbers) * _variance(each))
-        for each in release.measurements
-        if each.terms.group == group and _counts_all(each)
-    ]
-    if not found:
+    found = counted_records(release).get(group)
+    if found is None:
         if group not in measured.groups:
             _refuse_group(measured, group)
         raise QuestionError(
@@ -780,9 +771,21 @@ def _counted_total(
             hint="values that were drawn, as on the first day, tell none; --partial leaves them"
             " out, and so does --over all",
         )
-    weights = [1.0 / variance for _, variance in found]
-    total = sum(weight * value for weight, (value, _) in zip(weights, found, strict=True))
-    return total / sum(weights), 1.0 / sum(weights)
+    return found
+
+
+def counted_records(release: MeasuredRelease) -> dict[Group, tuple[float, float]]:
+    """Noisy number of records of each group of a release that counts them, and its variance."""
+    found: dict[Group, list[tuple[float, float]]] = {}
+    for each in release.measurements:
+        if _counts_all(each):
+            total, variance = float(sum(each.numbers)), len(each.numbers) * _variance(each)
+            found.setdefault(each.terms.group, []).append((total, 1.0 / variance))
+    sums = {group: sum(weight for _, weight in each) for group, each in found.items()}
+    return {
+        group: (sum(weight * total for total, weight in each) / sums[group], 1.0 / sums[group])
+        for group, each in found.items()
+    }
 
 
 def counts_records(release: MeasuredRelease, group: Group) -> bool:
