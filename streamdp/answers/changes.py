@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, stdtr
 
 from streamdp.answers import LEVEL
 from streamdp.answers.base import Base, beside
@@ -69,12 +69,13 @@ def quantile_change(
     before, after = (_place(history, each, quantile) for each in (one, other))
     slope = _density(base, at)
     sd = float(np.sqrt(noise[0, 0])) / float(slope[0])
-    wide = _process(float(noise[0, 0]), float(process[0, 0]), days, np.array([1.0]))
+    wide, free = _process(float(noise[0, 0]), float(process[0, 0]), days, np.array([1.0]))
     by, likely = after - before, -float(moved[0]) / float(slope[0])
     # Quantiles of records are whole cells, and so is how far they lie apart.
     lower = min(by, math.floor(likely - LEVEL * sd))
     upper = max(by, math.ceil(likely + LEVEL * sd))
-    rose, differ, changed = _sureness(-float(moved[0]), math.sqrt(noise[0, 0]), math.sqrt(wide))
+    deviations = math.sqrt(noise[0, 0]), math.sqrt(wide)
+    rose, differ, changed = _sureness(-float(moved[0]), *deviations, free)
     return Change(before, after, by, lower, upper, rose, differ, changed)
 
 
@@ -89,14 +90,17 @@ def shift(history: BatchHistory, scales: Scales, one: IntArray, other: IntArray)
     weight /= weight @ slope
     by = -float(weight @ moved)
     sd = math.sqrt(weight @ noise @ weight)
-    wide = math.sqrt(_process(sd**2, float(weight @ process @ weight), days, weight))
+    wide, free = _process(sd**2, float(weight @ process @ weight), days, weight)
     ends = by - LEVEL * sd, by + LEVEL * sd
     middle = float(base.places(np.array([0.5]))[0])
-    return Change(middle, middle + by, by, *ends, *_sureness(by, sd, wide))
+    return Change(middle, middle + by, by, *ends, *_sureness(by, sd, math.sqrt(wide), free))
 
 
 LONG = 20
 """Batches of each period from which on they alone tell how far days that are alike differ."""
+
+KNOWN = math.inf
+"""Degrees of freedom of a variance that is known."""
 
 LATELY, BEFORE, FEWEST = 7, 28, 14
 """Batches that are compared with those before them, how many of those, and how few will do."""
@@ -125,14 +129,18 @@ def changed_lately(
     return int(found.rose >= sure) - int(1.0 - found.rose >= sure)
 
 
-def _sureness(by: float, noise: float, process: float) -> tuple[float, float, float]:
-    """Probabilities that the process rose, that records differ, and that the process changed."""
-    return float(ndtr(by / process)), _sure(by / noise), _sure(by / process)
+def _sureness(by: float, noise: float, process: float, free: float) -> tuple[float, float, float]:
+    """Probabilities that the process rose, that records differ, and that the process changed.
 
-
-def _sure(z: float) -> float:
-    """Probability of a smaller |z| if nothing had changed."""
-    return float(2.0 * ndtr(abs(z)) - 1.0)
+    Args:
+        by: The difference.
+        noise: Deviation of its noise.
+        process: Its deviation where the process is the same.
+        free: Degrees of freedom by which that is known.
+    """
+    differ = float(2.0 * ndtr(abs(by / noise)) - 1.0)
+    rose = float(stdtr(free, by / process))
+    return rose, differ, 2.0 * max(rose, 1.0 - rose) - 1.0
 
 
 def _place(history: BatchHistory, places: IntArray, quantile: float) -> float:
@@ -191,8 +199,11 @@ def _moved(
     return moved, noise, noise + process, days
 
 
-def _process(noise: float, said: float, days: list[Deviations], weight: Any) -> float:
-    """Variance of a weighted D where the process is the same.
+def _process(noise: float, said: float, days: list[Deviations], weight: Any) -> tuple[float, float]:
+    """Variance of a weighted D where the process is the same, and its degrees of freedom.
+
+    A variance that few batches show among themselves is known as well as Student's law says; that
+    of the model is taken as known.
 
     Args:
         noise: The least that it is.
@@ -202,11 +213,12 @@ def _process(noise: float, said: float, days: list[Deviations], weight: Any) -> 
         weight: Of the places.
     """
     long = min(len(share) for share, _, _ in days) >= LONG
-    return max(noise if long else said, _seen(days, weight))
+    least, (seen, free) = noise if long else said, _seen(days, weight)
+    return (seen, free) if seen > least else (least, KNOWN)
 
 
-def _seen(days: list[Deviations], weight: Any) -> float:
-    """Return the variance of a weighted D from how batches of one period differ.
+def _seen(days: list[Deviations], weight: Any) -> tuple[float, float]:
+    """Return the variance of a weighted D from how batches of one period differ, and its freedom.
 
     Where both periods have each weekday equally often, what a weekday has of its own is in both,
     and is no part of it. Neighbouring batches of long periods may be alike: their covariances up to
@@ -225,7 +237,7 @@ def _seen(days: list[Deviations], weight: Any) -> float:
         design = np.hstack((design, weekday))
     free = len(each) - int(np.linalg.matrix_rank(design))
     if free < 1:
-        return 0.0
+        return 0.0, KNOWN
     left = share * (each - design @ np.linalg.lstsq(design, each)[0])
     alone = together = float(left @ left)
     if min(sizes) >= LONG:
@@ -233,7 +245,7 @@ def _seen(days: list[Deviations], weight: Any) -> float:
             most = len(own) // 4
             for lag in range(1, most + 1):
                 together += 2.0 * (1.0 - lag / (most + 1)) * float(own[lag:] @ own[:-lag])
-    return max(alone, together) * len(each) / free
+    return max(alone, together) * len(each) / free, float(free)
 
 
 def _bridged(cuts: FloatArray, weights: FloatArray) -> FloatArray:

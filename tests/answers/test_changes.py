@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.special import ndtri
+from scipy.special import stdtrit
 
 from streamdp.answers.changes import _bridged, changed_lately, quantile_change, shift
 from streamdp.answers.regression import BatchHistory, bridge
@@ -42,12 +42,15 @@ def test_a_tenth_of_a_spread_is_found_and_measured(pairs: int) -> None:
 
 
 def test_a_change_is_no_part_of_how_far_days_that_are_alike_differ() -> None:
-    """The deviation that a shift of four weeks is judged by is that of the same days without it."""
+    """The deviation that a shift of four weeks is judged by is that of the same days without it.
+
+    It is known by 56 days, less a mean of each period and of each weekday.
+    """
     own, deviations = np.random.default_rng(501).normal(0.0, 30.0, 70), []
     for by in (0.0, 100.0):
         made = BatchHistory(days((own + by * (np.arange(70) >= 42)).tolist(), 1).batches)
         found = shift(made, made.fitted(), *WEEKS[0])
-        deviations.append(found.change / ndtri(found.rose))
+        deviations.append(found.change / stdtrit(56 - 8, found.rose))
     assert deviations[1] < 1.1 * deviations[0]
 
 
