@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from streamdp.answers import LEVEL
-from streamdp.answers.clipped import NOTHING, Hidden
+from streamdp.answers.clipped import NOTHING, Hidden, _spread
 from streamdp.answers.job import Answer, Measured, mean, summed
 from streamdp.errors import ConfigurationError
-from streamdp.mechanisms.clip import DISTANCES
+from streamdp.mechanisms.clip import DISTANCES, Clip
 from streamdp.mechanisms.noise import noise_of
 from streamdp.types import Batch, FloatArray, MeasuredRelease, Measurement, MeasurementTerms
 from streamdp.types.measurements import NoiseLaw
@@ -286,3 +286,45 @@ def test_the_mean_of_all_groups_is_that_of_their_records() -> None:
         released(days, WIDE, chance).mean("minutes", range(3), [("a",)])
     with pytest.raises(ConfigurationError, match="no count and no sum"):
         measured.total("delay", range(3), ("a",))
+
+
+def test_records_with_a_value_are_at_most_those_that_are_counted() -> None:
+    """A count tells how many there are where noise hides the sum of distances."""
+    chance = np.random.default_rng(11)
+    days = [{"": delays(chance)} for _ in range(DAYS)]
+    loud = NoiseLaw("rho", Fraction(1, 2_000_000))
+    measured = averaged(days, chance, (loud, SUMMED))
+    counted = tuple(
+        replace(
+            each,
+            measurements=(
+                *each.measurements,
+                Measurement(
+                    MeasurementTerms(
+                        "table", {"measure": {"count": "records"}}, "n", noise=COUNTED
+                    ),
+                    numbers=(RECORDS,),
+                ),
+            ),
+        )
+        for each in measured.releases
+    )
+    known = Measured("job", counted)._numbers("delay", range(DAYS), ())
+    unknown = measured._numbers("delay", range(DAYS), ())
+    assert known.each.sum() == pytest.approx(DAYS * RECORDS, rel=0.5)
+    assert known.each.sum() <= DAYS * RECORDS * 1.01
+    assert known.of_all**0.5 < 0.3 * DAYS * RECORDS
+    assert unknown.of_all > 2 * known.of_all
+
+
+@pytest.mark.parametrize(("guess", "least", "most"), [(2.0, 8.0, 20.0), (50.0, 8.0, 20.0)])
+def test_near_distances_refute_a_guess_that_is_too_narrow_or_too_wide(
+    guess: float, least: float, most: float
+) -> None:
+    """Of a normal law of spread 12; what noise leaves open the guess decides."""
+    ends = [2.0**power for power in range(DISTANCES)]
+    upto = np.array([math.erf(end / (12.0 * math.sqrt(2.0))) for end in ends])
+    near = tuple((1000.0 * np.diff(upto, prepend=0.0)).tolist())
+    sure = Clip(0, 24, 1, guess, near, 100.0)
+    assert least < _spread(sure) < most
+    assert _spread(replace(sure, spread=1e8)) == pytest.approx(guess)

@@ -175,3 +175,29 @@ def test_tails_go_on_from_the_density_of_the_outer_cuts() -> None:
     batch = Shares(exponential, DECILES, np.eye(9) * 1e-8, np.arange(9))
     found = batch.cdf(np.array([-np.log(0.05) * 1000.0]))
     assert abs(found[0] - 0.95) < 0.015
+
+
+def test_a_day_that_lies_where_no_other_does_tells_nothing_of_them() -> None:
+    """The four weeks behind it are answered as if it had been a day like others."""
+    answers = []
+    for strange in (0.0, 6000.0):
+        made = days([strange if day == 27 else 0.0 for day in range(70)], 3)
+        history = BatchHistory(made.batches)
+        weights = dict.fromkeys(range(28, 56), 1 / 28)
+        cells = np.quantile(made.pooled(range(28, 56)), DECILES)
+        answers.append(share(history, history.fitted(), weights, cells).mean)
+    assert np.abs(answers[1] - answers[0]).max() < 0.001
+
+
+def test_what_lies_where_no_batch_is_cut_does_not_become_known() -> None:
+    """Cuts that never move tell nothing of the records between them, on however many days."""
+    chance, cuts = np.random.default_rng(4), np.arange(1, 10) * 100.0
+    batches = [
+        Counted(float(day), (Stage(cuts, np.round(chance.normal(500.0, 3.0, 10)), 9.0),))
+        for day in range(60)
+    ]
+    history = BatchHistory(tuple(batches))
+    weights, cells = dict.fromkeys(range(16, 44), 1 / 28), np.array([400.0, 450.0])
+    at, between = np.sqrt(share(history, history.fitted(), weights, cells).variance)
+    assert at < 0.005
+    assert 0.015 < between < 0.04
