@@ -191,7 +191,7 @@ def test_a_day_that_lies_where_no_other_does_tells_nothing_of_them() -> None:
 
 def test_what_lies_where_no_batch_is_cut_does_not_become_known() -> None:
     """Cuts that never move tell nothing of the records between them, on however many days."""
-    chance, cuts = np.random.default_rng(4), np.arange(1, 10) * 100.0
+    chance, cuts = np.random.default_rng(4), np.linspace(100.0, 900.0, 9)
     batches = [
         Counted(float(day), (Stage(cuts, np.round(chance.normal(500.0, 3.0, 10)), 9.0),))
         for day in range(60)

@@ -14,6 +14,7 @@ from streamdp.engine.release import newest_measured, replayed
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.sources.windows import DAY
 from streamdp.types import Batch, Json, Measurement, ReleaseKind
+from tests.benchmarks import measurements
 from tests.kinds.cases import configured
 from tests.worlds import START, World
 
@@ -138,3 +139,12 @@ def test_the_newest_releases_are_replayed_of_many(
     kept = newest_measured(world.store, "job")
     assert 0 < sum(len(each.measurements) for each in kept) <= 5
     assert kept[-1].batch.key == "2023-11-26"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("job", measurements.JOBS)
+def test_a_year_of_each_kind_is_replayed_to_the_last_bit(job: str, tmp_path: Path) -> None:
+    """Of the flights of 2013, as the benchmark of measurements releases them."""
+    found = measurements.measured(tmp_path, measurements.JOBS[job], measurements.LAST)
+    assert found["replayed"] == found["releases"] == 365
+    assert found["same state"]
