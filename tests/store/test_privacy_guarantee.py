@@ -11,6 +11,7 @@ import pytest
 
 from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES
 from streamdp.privacy.events import (
+    approximate,
     bounded_range,
     charge_of,
     choice,
@@ -18,8 +19,9 @@ from streamdp.privacy.events import (
     parallel,
     pure,
     sequence,
+    zero_concentrated,
 )
-from streamdp.privacy.filters import Caps
+from streamdp.privacy.filters import Caps, Limit
 from streamdp.store.ledger.privacy_guarantee import loss_of
 from streamdp.types import Batch, Json
 from tests.store.kept import LedgerStore, terms
@@ -74,6 +76,29 @@ def test_a_price_that_no_release_chooses_may_change(
     found = loss_of(store.database, "s", DELTA)
     assert found.adaptive is adaptive
     assert (found.best[0] == "sum") is adaptive
+
+
+KEYS = approximate(zero_concentrated(Fraction(1, 200)), Fraction(1, 10**9))
+GROUPS = parallel([zero_concentrated(Fraction(1, 200))], by=["x"], groups=2)
+COUNTED = sequence([zero_concentrated(Fraction(1, 200))], mechanism="discrete-gaussian")
+
+
+@pytest.mark.parametrize(
+    ("events", "adaptive"),
+    [((KEYS, GROUPS), True), ((KEYS, COUNTED), False), ((GROUPS, COUNTED), False)],
+    ids=["groups that keys find", "keys alone", "groups alone"],
+)
+def test_groups_that_keys_find_are_charges_that_releases_chose(
+    tmp_path: Path, events: tuple[Json, Json], adaptive: bool
+) -> None:
+    """While no group is known nothing is charged: the cap bounds such a sum, and no sum itself."""
+    store = LedgerStore.open(tmp_path / "s.db", 0)
+    store.declare(terms(Caps(10**9, 10**9, (Limit(10**12, "delta"),), "rho")), 0)
+    for job, event in zip(("first", "second"), events, strict=True):
+        store.reserve("s", job, Batch("s", "a"), charge_of(event), 0)
+    found = loss_of(store.database, "s", DELTA)
+    assert found.adaptive is adaptive
+    assert found.best[0] == ("lifetime cap" if adaptive else "zero-concentrated")
 
 
 def _is_one_of(keys: list[str], batch: Batch) -> bool:

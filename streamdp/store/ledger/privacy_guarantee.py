@@ -97,9 +97,13 @@ def definition(*, pure: bool, delta: bool) -> str:
 
 
 _CHOSEN = f"""
-    SELECT EXISTS (SELECT 1 FROM ledger WHERE scope = ? AND purpose = 'open')
+    SELECT EXISTS (SELECT 1 FROM ledger WHERE scope = :scope AND purpose = 'open')
+        OR EXISTS (SELECT 1 FROM ledger WHERE scope = :scope AND delta_atto > 0) AND EXISTS (
+            SELECT 1 FROM ledger l WHERE scope = :scope AND purpose = 'reserve'
+            AND delta_atto = 0 AND instr({WHOLE_OR_REPEATED}, '"by": [') > 0
+        )
         OR EXISTS (
-            SELECT 1 FROM ledger l WHERE scope = ? AND purpose = 'reserve'
+            SELECT 1 FROM ledger l WHERE scope = :scope AND purpose = 'reserve'
             AND epsilon_nano IS NOT NULL
             AND instr({WHOLE_OR_REPEATED}, '"type": "choice"') = 0
             AND instr({WHOLE_OR_REPEATED}, '"mechanism": "histograms"') = 0
@@ -108,7 +112,8 @@ _CHOSEN = f"""
 """  # noqa: S608
 """Whether charges of a scope may have been chosen by what was released before. A `choice` books the
 worst of its ways, and histograms have one, so that these cost something else only where an operator
-or another version says so."""
+or another version says so. Groups beside keys with a delta may be those that keys found: while none
+are known nothing is charged, and which batches those are is what releases say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +130,9 @@ class Loss:
             the delta that was asked for, and leaves so much of it to the charges.
         adaptive: Whether releases chose charges: only the sum then holds of what was spent. A sum
             of other measures that stopped where it did is no bound, unless a cap stopped it. A
-            gate chooses; and where a job paid the same epsilon at several rho, so may have what
-            it released before (each draw now books the worst way it may take).
+            gate chooses, and keys choose whether their groups are released; and where a job paid
+            the same epsilon at several rho, so may have what it released before (each draw now
+            books the worst way it may take).
     """
 
     pure: int | None
@@ -179,7 +185,7 @@ def loss_of(database: Database, scope: str, delta: Fraction) -> Loss:
     for equal in events.values() if is_pure else ():
         draws.update({draw: times * len(equal) for draw, times in draws_of(equal[0]).items()})
     by_draws = epsilon_of_draws(draws, rest) if is_pure and installed() else None
-    (adaptive,) = database.execute(_CHOSEN, [scope, scope]).fetchone()
+    (adaptive,) = database.execute(_CHOSEN, {"scope": scope}).fetchone()
     pure = epsilon if is_pure else None
     of_cap = _of_cap(caps_of(database, scope), rho, spent, delta)
     return Loss(pure, epsilon_of_rho(rho, rest), by_draws, of_cap, bool(adaptive), spent)
