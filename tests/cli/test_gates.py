@@ -131,6 +131,7 @@ def test_hidden_state_is_in_no_output(home: Path) -> None:
         (GATE.replace("epsilon: 1", "epsilon: 2.95"), "cap is 3"),
         (GATE.replace("drift, absolute: 20, quantiles: [0.5]", "custom, name: x"), "no installed"),
         (GATE.replace("absolute: 20", "ranks: 0.1") + "      test_epsilon: 0.05\n", "counts"),
+        (GATE + "      test_epsilon: 1e-7\n", "computed well enough"),
         (GATE.replace("drift", "drought"), "drought"),
     ],
 )

@@ -1,5 +1,6 @@
 """Drift is measured exactly: by excesses of sensitivity one, and by the tree's own chance."""
 
+from decimal import Context
 from fractions import Fraction
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from streamdp.mechanisms.quantile_tree.grains import GRAINS, Grains
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.mechanisms.sparse_vector.drift import (
     DriftChance,
@@ -14,6 +16,7 @@ from streamdp.mechanisms.sparse_vector.drift import (
     _points,
     best,
     excess,
+    least_epsilon,
     rows,
 )
 from streamdp.mechanisms.sparse_vector.thresholding import Terms
@@ -105,10 +108,56 @@ def test_many_records_are_told_apart_by_one_cell():
     assert outside.success == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("quantile", ["1/2", "0.158655253931", "26172456961/51539607552"])
+@pytest.mark.parametrize("count", [10, 1001, 2**27 + 5, 2**38 + 3])
+def test_the_chance_is_exact_whatever_the_batch_and_the_digits_of_a_quantile(quantile, count):
+    """All records in one cell, so that no point is near the quantile: as rationals have it."""
+    tree = QuantileTree((F(quantile),), F(1, 10), unit_grid(10))
+    test = DriftChance(tree, ((0, 5),), pieces=6)
+    batch = CellCounts(np.array([5]), np.array([count]))
+    found, (inside, outside) = test.chance(batch), _by_rationals(test, batch)
+    assert found.success == pytest.approx(max(outside, 1e-250), rel=1e-9)
+    assert found.failure == pytest.approx(max(inside, 1e-250), rel=1e-9)
+
+
+def _by_rationals(test, batch):
+    """Chances that one quantile is inside and outside, to fifty digits."""
+    grains, points, (quantile,) = Grains.of(batch), test.points(), test.tree.quantiles
+    target = quantile * int(grains.before[-1]) * GRAINS
+    first, last = (grains.left_of_each(each).tolist() for each in (points, points + 1))
+    ranks = zip(first, last, strict=True)
+    costs = [max(left - target, target - up_to, F(0)) for left, up_to in ranks]
+    sharpness = F(float(test.tree.levels()[0].sharpness((quantile,)))) / GRAINS
+    numbers, sums, ((low, high),) = Context(prec=50), [0, 0], test.tolerances
+    for point, cost in zip(points.tolist(), costs, strict=True):
+        power = (min(costs) - cost) * sharpness
+        weight = numbers.exp(numbers.divide(power.numerator, power.denominator))
+        sums[low * GRAINS <= point < (high + 1) * GRAINS] += weight
+    return tuple(float(each / sum(sums)) for each in sums[::-1])
+
+
+@pytest.mark.parametrize("quantile", ["0.158655253931", "0.15865525393145707", "0.3333333333"])
+def test_one_record_moves_the_chance_by_one_where_a_target_outgrows_64_bits(quantile):
+    """A product of 64 bits changed its sign there, and the answer of the gate with it."""
+    terms, target = Terms(F(1, 10), level=F(1, 3)), F(quantile)
+    test = DriftChance(QuantileTree((target,), terms.epsilon, unit_grid(10)), ((1, 1),))
+    records = 2**63 // (GRAINS * target.numerator)
+    counts = np.full(10, records // 10)
+    counts[9] += records - counts.sum()
+    scores = []
+    for _ in range(3):
+        there = np.flatnonzero(counts)
+        scores.append(terms.score(test.chance(CellCounts(there, counts[there]))))
+        counts[9] += 1
+    assert np.abs(np.diff(scores)).max() <= 1 + 2.0**-17
+
+
 def test_other_trees_and_tolerances_are_errors():
     """The recursion is that of binary independent nodes, one tolerance each, within the grid."""
     tree = QuantileTree(QUARTILES, F(1), unit_grid(10))
     joint = QuantileTree(QUARTILES, F(1), unit_grid(10), node="joint")
-    for wrong in [(joint, ((0, 9),) * 3), (tree, ((0, 9),)), (tree, ((0, 10),) * 3)]:
+    faint = QuantileTree(QUARTILES, least_epsilon(3) * F(99, 100), unit_grid(10))
+    trees = [(joint, ((0, 9),) * 3), (faint, ((0, 9),) * 3)]
+    for wrong in [*trees, (tree, ((0, 9),)), (tree, ((0, 10),) * 3)]:
         with pytest.raises(ValueError, match=r"must|needs"):
             DriftChance(*wrong)

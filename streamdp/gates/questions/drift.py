@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from streamdp.errors import ConfigurationError
 from streamdp.gates.questions.section import (
     Around,
     Found,
@@ -21,7 +22,13 @@ from streamdp.gates.questions.section import (
     quantiles_of,
 )
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
-from streamdp.mechanisms.sparse_vector.drift import DriftChance, Tolerance, excess, rows
+from streamdp.mechanisms.sparse_vector.drift import (
+    DriftChance,
+    Tolerance,
+    excess,
+    least_epsilon,
+    rows,
+)
 from streamdp.sections.values import PositiveRational, Rational
 from streamdp.types import CellCounts, Grid, Json, Past, Row
 
@@ -84,10 +91,22 @@ class DriftTest(TestSection):
         return None if rows is None else int(share * rows)
 
     def question(self, name: str, tested: Tested) -> Question:
-        """The drift of its quantiles, or of all that are released."""
+        """The drift of its quantiles, or of all that are released.
+
+        Raises:
+            ConfigurationError: The chance of a draw at `test_epsilon` would be too inexact.
+        """
         none = Fraction(0)
         around = Around(self.absolute or none, self.relative or none, self.ranks or none)
         quantiles = self.quantiles or tested.released
+        least = least_epsilon(len(quantiles))
+        if tested.test_epsilon is not None and tested.test_epsilon < least:
+            raise ConfigurationError(
+                f"the chance that a draw of {len(quantiles)} quantiles is outside cannot be"
+                f" computed well enough at an epsilon of {float(tested.test_epsilon):g}",
+                where=f"gates.{name}.test_epsilon",
+                hint=f"give {float(least):.1g} or more, or test fewer quantiles",
+            )
         return Drift(tested.asked.grid, around, quantiles, tested.units, tested.test_epsilon)
 
 

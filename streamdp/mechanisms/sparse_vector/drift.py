@@ -18,10 +18,10 @@ depends on nothing else, so with stay S and leave L of the part below a node,
     L(a, b) = Σ_{o outside} P(o | a, b) + Σ_{o inside} P(o | a, b)·(L_left + S_left·L_right),
 
 over bounds a, b inside their own intervals. Every term is positive, nothing cancels: both are
-right to a relative 2·m·(c·n·2^-51 + p·2^-52): the costs are integers, a rest and one product, then
-an exponential and sums of p terms round. That is below 2^-18·epsilon_t, what `Chance` asks, for m
-up to 30 quantiles, n up to 2^26 records (c is at most epsilon_t), p up to 2^12 points and epsilon_t
-from 1/1000. There is no clip: weights are taken over the largest.
+right to a relative 2·m·(2^-41 + p·2^-52). Costs are integers and a rest, and count from the least
+of a draw, so that no number that is rounded grows with the batch; then there are one product, an
+exponential of at most 745, and sums of p terms. That is to be below 2^-18·epsilon_t, what `Chance`
+asks (`least_epsilon`). There is no clip: weights are taken over the largest.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ import numpy as np
 
 from streamdp.mechanisms.quantile_tree.grains import GRAINS, Grains
 from streamdp.mechanisms.quantile_tree.tree import Node, QuantileTree
+from streamdp.mechanisms.sparse_vector.above_threshold import ACCURACY
 from streamdp.mechanisms.sparse_vector.thresholding import Chance
 from streamdp.types import CellCounts, FloatArray, Grid, IntArray
 
@@ -135,6 +136,20 @@ _FAR = 1e300
 _LEAST = 1e-250
 """Probabilities are cut here, for both neighbours alike: weights below e^-700 are rounded away."""
 
+PIECES = 8
+"""Points in each tolerance, and in each stretch between two."""
+
+
+def least_epsilon(quantiles: int, pieces: int = PIECES) -> Fraction:
+    """Least epsilon_t at which the chance of so many quantiles is as right as `Chance` asks.
+
+    >>> float(least_epsilon(1)) < 1e-6 < float(least_epsilon(9)) < float(least_epsilon(999)) < 0.01
+    True
+    """
+    points = (2 * quantiles + 1) * pieces
+    error = 2 * quantiles * (Fraction(1, 2**41) + points * Fraction(1, 2**52))
+    return error / Fraction(ACCURACY)
+
 
 @dataclass(frozen=True, slots=True)
 class DriftChance:
@@ -146,12 +161,12 @@ class DriftChance:
         pieces: Points in each tolerance, and in each stretch between two.
 
     Raises:
-        ValueError: Another kind of tree, or tolerances that are none.
+        ValueError: Another kind of tree, too little epsilon, or tolerances that are none.
     """
 
     tree: QuantileTree
     tolerances: tuple[Bounds, ...]
-    pieces: int = 8
+    pieces: int = PIECES
 
     def __post_init__(self) -> None:
         tree = self.tree
@@ -159,6 +174,8 @@ class DriftChance:
             raise ValueError("the tree must be binary with conditional independent draws")
         if len(self.tolerances) != len(tree.quantiles):
             raise ValueError("each quantile needs a tolerance")
+        if tree.epsilon < least_epsilon(len(tree.quantiles), self.pieces):
+            raise ValueError("the tree must have more epsilon, or fewer quantiles")
         for low, high in self.tolerances:
             if not tree.grid.lower <= low <= high <= tree.grid.upper:
                 raise ValueError("a tolerance must be a stretch of the grid")
@@ -234,13 +251,17 @@ class DriftChance:
         sharpness = float(self.tree.levels()[node.level].sharpness(node.quantiles)) / GRAINS
         candidates = np.arange(left[0], right[-1] + 1)
         starts = ranks[0][left][:, None]
-        sizes = quantile.numerator * (stops[None, :] - starts)
-        middle, rest = np.divmod(sizes, quantile.denominator)
-        target, rest = (starts + middle)[:, :, None], (rest / quantile.denominator)[:, :, None]
-        first, last = ((each[candidates] - target).astype(float) - rest for each in ranks)
-        cost = np.maximum(np.maximum(first, -last), 0.0)
+        # Python's integers: a quantile of many digits times many grains is beyond 64 bits.
+        products = (stops[None, :] - starts).astype(object) * quantile.numerator
+        middle = (starts + (products // quantile.denominator).astype(np.int64))[:, :, None]
+        rest = (products % quantile.denominator / quantile.denominator).astype(float)[:, :, None]
+        first, last = (each[candidates] - middle for each in ranks)
+        whole = np.where(first > 0, first, np.maximum(-last, 0))
+        rest = np.where(first > 0, -rest, np.where(last > 0, 0.0, rest))
         allowed = (candidates >= left[:, None, None]) & (candidates <= right[None, :, None])
-        exponents = np.where(allowed, cost * sharpness, np.inf)
+        most = np.iinfo(np.int64).max
+        whole = whole - np.where(allowed, whole, most).min(axis=2, keepdims=True)
+        exponents = np.where(allowed, (whole + rest) * sharpness, np.inf)
         return np.asarray(
             np.exp(np.minimum(exponents.min(axis=2, keepdims=True), _FAR) - exponents)
         )
