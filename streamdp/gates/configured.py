@@ -149,7 +149,15 @@ def thresholding_gate(
     terms: tuple[Terms, ...] = ()
     if section.is_drawn():
         delta, sampled = section.test.slack()
-        epsilon = section.epsilon_of_test() * rows
+        # k steps of p + kappa <= e^epsilon·(p' + kappa): kappa stays that of one record.
+        epsilon, delta = section.epsilon_of_test() * rows, delta * rows
+        if delta >= 1:
+            raise ConfigurationError(
+                f"delta of a test, times the {rows} records in which neighbours differ, is"
+                f" {float(delta):g}",
+                where=f"gates.{name}.test.delta",
+                hint="make it smaller, or privacy.unit.rows",
+            )
         terms = tuple(Terms(epsilon, delta, level) for level in section.levels())
         for each in terms:
             _require_practical(name, horizon, thresholding, each, sampled=sampled)

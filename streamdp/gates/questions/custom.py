@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import importlib.metadata
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
 from streamdp.errors import ConfigurationError
-from streamdp.gates.questions.section import Question, Tested, TestSection
+from streamdp.gates.questions.section import Question, Test, Tested, Tests, TestSection
 from streamdp.sections.values import Rational
+from streamdp.types import Json, Past, Row
 
 ENTRY_POINTS = "streamdp.tests"
 """Group of entry points of custom tests: `factory(grid, epsilon, **options)` makes a `Question`."""
@@ -28,7 +30,8 @@ class CustomTest(TestSection):
         default={}, description="Arguments that the test is made with. Default: none."
     )
     delta: Rational = Field(
-        default=Fraction(0), description="Delta of one run of the test, below 1. Default 0."
+        default=Fraction(0),
+        description="Delta of one run of the test for one record, below 1. Default 0.",
     )
     sampled: bool = Field(
         default=True,
@@ -73,4 +76,40 @@ class CustomTest(TestSection):
             question: Question = found[self.name].load()(grid, epsilon, **options)
         except (ImportError, AttributeError, TypeError, ValueError) as error:
             raise ConfigurationError(f"the test cannot be made: {error}", where=place) from None
-        return question
+        return question if tested.units == 1 else OfUnits(question, tested.units)
+
+
+@dataclass(frozen=True, slots=True)
+class OfUnits:
+    """A test whose package knows of one record more or less, for neighbours of several.
+
+    Args:
+        of: The test.
+        units: Most records in which neighbours differ.
+    """
+
+    of: Question
+    units: int
+
+    @property
+    def configurations(self) -> tuple[Row, ...]:
+        """Rows of a test of several configurations."""
+        return getattr(self.of, "configurations", ())
+
+    def describe(self) -> Json:
+        """Public parameters of the test."""
+        return self.of.describe()
+
+    def test(self, past: Past, statistic: Any) -> Tests:
+        """The test of a batch. Private.
+
+        Privacy: a score that one record moves by one is divided by the records of a unit; of
+        procedures the gate's `Terms` have the price of all of them.
+        """
+        tests = self.of.test(past, statistic)
+        if isinstance(tests, tuple):
+            return tuple(self._of_unit(each) for each in tests)
+        return self._of_unit(tests)
+
+    def _of_unit(self, test: Test) -> Test:
+        return test / self.units if isinstance(test, Fraction) else test

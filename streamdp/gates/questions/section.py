@@ -44,8 +44,8 @@ class Question(Protocol):
         A question of several configurations names them in an attribute `configurations`, a tuple
         of rows, and returns as many tests, in that order.
 
-        Privacy: as a score it has sensitivity one for both relations; as a procedure it is
-        (epsilon, delta)-private as the gate's `Terms` say.
+        Privacy: as a score it has sensitivity one for neighbours that differ in `Tested.units`
+        records; as a procedure it is private for one record, at the price that the gate says.
         """
         ...
 
