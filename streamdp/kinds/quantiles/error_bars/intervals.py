@@ -156,9 +156,9 @@ def intervals(
     else:
         shares, found = _EDGES, through(released, laid)
     edges = np.quantile(found, shares, axis=0)
-    if noisy and len(values) == 1:
+    if noisy:
         few = plausible(tree, prior, rows, released, scale).edges(shares)
-        few = released + ROUGHER * (few - released)
+        few = few if len(values) > 1 else released + ROUGHER * (few - released)
         edges = np.stack([np.minimum(edges[0], few[0]), np.maximum(edges[1], few[1])])
     inner = _inwards(released, ranks, tree, prior, rows, believed)
     if len(past) >= ENOUGH and not noisy:

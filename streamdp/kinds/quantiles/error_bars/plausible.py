@@ -3,12 +3,11 @@
 A batch has a median, a spread and two tails: quantile function a + b·z(p), z of Tukey's family
 with a parameter for either tail, from bounded to heavy. Under a batch, each draw of the tree has
 the law P(o) = μ(o)·e^(-c·n·|F(o) - target|)/Z, with the actual prior μ and its normaliser Z over
-the region, so what the prior pulled is not mistaken for what the data say. Of joint nodes, whose
-shapes find any place and spread, Z is taken as constant.
+the region, so what the prior pulled is not mistaken for what the data say. Of trees of joint nodes
+the root has its normaliser (`normaliser`); that of nodes below it is taken as constant.
 
-What is believed before: the priors at the quantiles count as three opinions, however many quantiles
-there are, since place, spread and skew are what quantiles tell together; and a spread within a
-factor of three of the configured scale, or so.
+What is believed before: the priors at the quantiles count as one opinion, however many quantiles
+there are, and a spread within a factor of four of the configured scale, or so.
 
 The four parameters are sampled adaptively, by importance.
 
@@ -20,9 +19,11 @@ References:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
+from streamdp.kinds.quantiles.error_bars.normaliser import RootNormaliser
 from streamdp.learning.mixture.distribution import weighted_quantiles
 from streamdp.mechanisms.quantile_tree.planning.rank_law import rank_samples, uniforms
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
@@ -105,14 +106,15 @@ def _log_weights(log_targets: FloatArray, log_mixed: FloatArray) -> FloatArray:
 TAIL, TAIL_SPREAD = -0.05, 0.5
 """Mean and spread of a tail's parameter: 1 uniform, 0.14 about normal, below 0 heavy."""
 
-OPINIONS = 3.0
-"""Priors of independent quantiles that those of one batch are worth."""
-
-SCALE_SPREAD = 1.1
+SCALE_SPREAD, SCALE_SPREAD_ALONE = 1.3, 1.1
 """Standard deviation of ln of a batch's spread over the configured scale."""
 
 FIRST, LATER, ROUNDS = 300, 250, 3
 """Batches tried at first anywhere and about fits, in each later round, and the number of those."""
+
+TIMES = (0.4, 2.7, 12.0)
+"""Widths of batches that are tried anywhere, in those that the configuration believes: draws that
+follow their prior do not show how wide a batch is."""
 
 _FAINT = -700.0
 """ln of the least mass of a stretch: none is impossible (`measure.FLOOR`)."""
@@ -159,9 +161,13 @@ def plausible(
     even = np.full(len(fits), 1.0 / len(fits))
     laws = [Law.of(centre, np.diag(widths**2)), _law_of(fits, even, widths / 50.0)]
     counts = [FIRST, FIRST]
-    drawn = np.concatenate([_draws(law, FIRST, number) for number, law in enumerate(laws)])
+    if len(values) > 1:
+        laws += [_anywhere(float(np.median(values)), scale, times) for times in TIMES]
+        counts += [FIRST // 3] * len(TIMES)
+    each = zip(laws, counts, strict=True)
+    drawn = np.concatenate([_draws(law, count, number) for number, (law, count) in enumerate(each)])
     targets, mixed = task.log_posterior(drawn), _log_mixture(drawn, laws, counts)
-    for number in range(2, 2 + ROUNDS):
+    for number in range(len(laws), len(laws) + ROUNDS):
         law = _law_of(drawn, _tempered(_log_weights(targets, mixed)), widths / 150.0)
         more = _draws(law, LATER, number)
         laws.append(law)
@@ -171,6 +177,12 @@ def plausible(
         drawn = np.concatenate((drawn, more))
         targets = np.concatenate((targets, task.log_posterior(more)))
     return Plausible(task.quantiles(drawn), np.exp(_log_weights(targets, mixed)))
+
+
+def _anywhere(place: float, scale: float, times: float) -> Law:
+    """Return the law of batches about so many times as wide as the configuration believes."""
+    centre = np.array([place, np.log(scale * times), TAIL, TAIL])
+    return Law.of(centre, np.diag(np.array([2.0 * scale * max(times, 1.0), 1.0, 0.5, 0.5]) ** 2))
 
 
 def _fits(values: FloatArray, ranks: FloatArray, scale: float) -> FloatArray:
@@ -195,6 +207,8 @@ class _Task:
         self, tree: QuantileTree, prior: JointPrior, rows: int, values: FloatArray, scale: float
     ) -> None:
         self._tree, self._scale = tree, scale
+        joint = tree.node == "joint" and len(values) > 1
+        self._root = RootNormaliser.of(tree, prior, rows) if joint else None
         self._targets = np.array([float(quantile) for quantile in tree.quantiles])
         levels = tree.levels()
         self._draws = [
@@ -233,22 +247,27 @@ class _Task:
         standard = _standard(shares, batches[:, 2:])
         return np.asarray(batches[:, :1] + np.exp(batches[:, 1:2].clip(-300, 300)) * standard)
 
-    def _ranks(self, batches: FloatArray) -> FloatArray:
-        """F at the knots, shape (k, knots)."""
-        curves = self._read(batches, _SHARES)
-        found = np.empty((len(batches), len(self._knots)))
-        for row, curve in enumerate(curves):
-            found[row] = np.interp(self._knots, curve, _SHARES, 0.0, 1.0)
+    def _levels(self, batches: FloatArray, values: FloatArray) -> FloatArray:
+        """F at some values, shape (k, values)."""
+        found = np.empty((len(batches), len(values)))
+        for row, curve in enumerate(self._read(batches, _SHARES)):
+            found[row] = np.interp(values, curve, _SHARES, 0.0, 1.0)
         return found
 
     def log_posterior(self, batches: FloatArray) -> FloatArray:
         """ln of what is believed and of the likelihood."""
-        found = -0.5 * ((batches[:, 1] - np.log(self._scale)) / SCALE_SPREAD) ** 2
+        spread = SCALE_SPREAD if len(self._targets) > 1 else SCALE_SPREAD_ALONE
+        found = -0.5 * ((batches[:, 1] - np.log(self._scale)) / spread) ** 2
         found -= 0.5 * (((batches[:, 2:] - TAIL) / TAIL_SPREAD) ** 2).sum(axis=1)
-        places, share = self.quantiles(batches), min(1.0, OPINIONS / len(self._targets))
+        places, share = self.quantiles(batches), 1.0 / len(self._targets)
         for j, density in enumerate(self._densities):
             found = found + share * np.interp(places[:, j], self._middles, density)
-        return np.asarray(found) + self._log_likelihood(self._ranks(batches))
+        if self._root is None:
+            return found + self._log_likelihood(self._levels(batches, self._knots))
+        looked_at = np.concatenate((self._knots, self._root.points()))
+        knots, points = np.split(self._levels(batches, looked_at), [len(self._knots)], axis=1)
+        totals = self._root.log_totals(partial(self._read, batches), points)
+        return np.asarray(found + self._log_likelihood(knots) - totals)
 
     def _log_likelihood(self, ranks: FloatArray) -> FloatArray:
         """ln P(released | batch) for ranks of the knots, shape (k, knots)."""
