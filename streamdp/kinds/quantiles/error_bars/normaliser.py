@@ -10,7 +10,7 @@ for such a batch.
 
 Z depends on a batch by the mass that μ has between its quantiles. The robust part is a chain over
 levels of F: matrices of K between parts of equal size, the same for all batches, and masses of the
-parts, which differ. A shape is one tuple. Of many shapes, evenly taken ones stand for all.
+parts, which differ. A shape is one tuple. Of many shapes, some of equal weight stand for all.
 
 References:
     Rabiner 1989 (the forward algorithm).
@@ -36,7 +36,7 @@ PARTS = 24
 END = 1e-4
 """Share of the records beyond which a part's outer end is not looked for."""
 
-SHAPES = 60
+SHAPES = 1000
 """Shapes that stand for all."""
 
 FAINT, LEAST = -700.0, 1e-300
@@ -77,26 +77,22 @@ class RootNormaliser:
         shapes = self.prior.shapes
         if shapes is None:
             return robust
-        weights, count = self._taken(shapes.log_weights), len(self.tree.nodes()[0].targets)
-        scaled = np.logaddexp.reduce(shapes.log_weights) - np.logaddexp.reduce(weights)
+        weights, count = np.logaddexp.reduce(shapes.log_weights), len(self.tree.nodes()[0].targets)
         tuples = levels.reshape(len(levels), -1, count)
         ends = np.zeros((*tuples.shape[:2], 1)), np.ones((*tuples.shape[:2], 1))
         shares = np.diff(np.concatenate((ends[0], tuples, ends[1]), axis=2))
-        logs = self._log_kernel(shares, self._wanted()).sum(axis=2) + weights
-        logs += scaled + self.tree.log_bump_mass * count
+        logs = self._log_kernel(shares, self._wanted()).sum(axis=2)
+        logs += weights - math.log(tuples.shape[1]) + self.tree.log_bump_mass * count
         return np.asarray(np.logaddexp(robust, np.logaddexp.reduce(logs, axis=1)))
 
     def points(self) -> FloatArray:
         """Return the values at which levels of batches are looked at, shape (p,)."""
         if self.prior.shapes is None:
             return np.empty(0)
-        targets = list(self.tree.nodes()[0].targets)
-        return np.asarray(self._taken(self.prior.shapes.centres)[:, targets].ravel())
-
-    @staticmethod
-    def _taken(shapes: FloatArray) -> FloatArray:
-        """Return rows of the shapes that stand for all."""
-        return shapes[:: max(1, len(shapes) // SHAPES)]
+        shapes, targets = self.prior.shapes, list(self.tree.nodes()[0].targets)
+        sums = np.cumsum(np.exp(shapes.log_weights - shapes.log_weights.max()))
+        taken = sums.searchsorted((np.arange(SHAPES) + 0.5) / SHAPES * sums[-1])
+        return np.asarray(shapes.centres[taken][:, targets].ravel())
 
     def _robust(self, quantiles: Callable[[FloatArray], FloatArray]) -> FloatArray:
         """Return ln of the total of the robust priors; values in one part are ordered by half."""

@@ -18,6 +18,8 @@ References:
 
 from __future__ import annotations
 
+import functools
+import math
 from dataclasses import dataclass
 from functools import partial
 
@@ -28,7 +30,8 @@ from streamdp.learning.mixture.distribution import weighted_quantiles
 from streamdp.mechanisms.quantile_tree.planning.rank_law import rank_samples, uniforms
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
-from streamdp.types import FloatArray, Prior
+from streamdp.priors.shapes import band
+from streamdp.types import FloatArray, IntArray, Prior
 
 _ENOUGH = 30
 """Batches that share the weights, in effect, when the next are drawn about them."""
@@ -116,6 +119,9 @@ TIMES = (0.4, 2.7, 12.0)
 """Widths of batches that are tried anywhere, in those that the configuration believes: draws that
 follow their prior do not show how wide a batch is."""
 
+_PLACES, _SPREADS = np.linspace(-7.6, 7.6, 33), np.linspace(-5.0, 5.0, 17)
+"""Places that are looked at, as arsinh of believed scales, and logarithms of spreads over these."""
+
 _FAINT = -700.0
 """ln of the least mass of a stretch: none is impossible (`measure.FLOOR`)."""
 
@@ -163,7 +169,7 @@ def plausible(
     counts = [FIRST, FIRST]
     if len(values) > 1:
         laws += [_anywhere(float(np.median(values)), scale, times) for times in TIMES]
-        counts += [FIRST // 3] * len(TIMES)
+        counts += [FIRST // 2] * len(TIMES)
     each = zip(laws, counts, strict=True)
     drawn = np.concatenate([_draws(law, count, number) for number, (law, count) in enumerate(each)])
     targets, mixed = task.log_posterior(drawn), _log_mixture(drawn, laws, counts)
@@ -208,7 +214,7 @@ class _Task:
     ) -> None:
         self._tree, self._scale = tree, scale
         joint = tree.node == "joint" and len(values) > 1
-        self._root = RootNormaliser.of(tree, prior, rows) if joint else None
+        self._totals = _totals_of(tree, prior, rows, scale) if joint else None
         self._targets = np.array([float(quantile) for quantile in tree.quantiles])
         levels = tree.levels()
         self._draws = [
@@ -240,19 +246,11 @@ class _Task:
 
     def quantiles(self, batches: FloatArray) -> FloatArray:
         """Return the batches' quantiles at the targets, shape (k, m)."""
-        return self._read(batches, self._targets)
+        return _read(batches, self._targets)
 
-    @staticmethod
-    def _read(batches: FloatArray, shares: FloatArray) -> FloatArray:
-        standard = _standard(shares, batches[:, 2:])
-        return np.asarray(batches[:, :1] + np.exp(batches[:, 1:2].clip(-300, 300)) * standard)
-
-    def _levels(self, batches: FloatArray, values: FloatArray) -> FloatArray:
-        """F at some values, shape (k, values)."""
-        found = np.empty((len(batches), len(values)))
-        for row, curve in enumerate(self._read(batches, _SHARES)):
-            found[row] = np.interp(values, curve, _SHARES, 0.0, 1.0)
-        return found
+    def _ranks(self, batches: FloatArray) -> FloatArray:
+        """F at the knots, shape (k, knots)."""
+        return _levels(batches, self._knots)
 
     def log_posterior(self, batches: FloatArray) -> FloatArray:
         """ln of what is believed and of the likelihood."""
@@ -262,12 +260,8 @@ class _Task:
         places, share = self.quantiles(batches), 1.0 / len(self._targets)
         for j, density in enumerate(self._densities):
             found = found + share * np.interp(places[:, j], self._middles, density)
-        if self._root is None:
-            return found + self._log_likelihood(self._levels(batches, self._knots))
-        looked_at = np.concatenate((self._knots, self._root.points()))
-        knots, points = np.split(self._levels(batches, looked_at), [len(self._knots)], axis=1)
-        totals = self._root.log_totals(partial(self._read, batches), points)
-        return np.asarray(found + self._log_likelihood(knots) - totals)
+        found = found + self._log_likelihood(self._ranks(batches))
+        return np.asarray(found if self._totals is None else found - self._totals.at(batches))
 
     def _log_likelihood(self, ranks: FloatArray) -> FloatArray:
         """ln P(released | batch) for ranks of the knots, shape (k, knots)."""
@@ -295,6 +289,67 @@ class _Task:
                 total = ((kept[:, 1:] + kept[:, :-1]) / 2.0) @ masses
                 found -= np.log(np.maximum(total, 1e-300))
         return found
+
+
+def _read(batches: FloatArray, shares: FloatArray) -> FloatArray:
+    """Quantiles of batches at shares, shape (k, shares)."""
+    standard = _standard(shares, batches[:, 2:])
+    return np.asarray(batches[:, :1] + np.exp(batches[:, 1:2].clip(-300, 300)) * standard)
+
+
+def _levels(batches: FloatArray, values: FloatArray) -> FloatArray:
+    """F of batches at some values, shape (k, values)."""
+    found = np.empty((len(batches), len(values)))
+    for row, curve in enumerate(_read(batches, _SHARES)):
+        found[row] = np.interp(values, curve, _SHARES, 0.0, 1.0)
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Totals:
+    """ln Z of the root's draw over places and spreads of batches whose tails are usual.
+
+    Args:
+        centre: Of the places, in the unit of the column.
+        scale: Their unit near it.
+        table: Shape (`_PLACES`, `_SPREADS`).
+    """
+
+    centre: float
+    scale: float
+    table: FloatArray
+
+    def at(self, batches: FloatArray) -> FloatArray:
+        """Return ln Z of batches, shape (k,), between those of the table."""
+        place = np.arcsinh((batches[:, 0] - self.centre) / self.scale)
+        spread = batches[:, 1] - math.log(self.scale)
+        row, right = _between(place, _PLACES)
+        column, up = _between(spread, _SPREADS)
+        left = (1.0 - up) * self.table[row, column] + up * self.table[row, column + 1]
+        other = (1.0 - up) * self.table[row + 1, column] + up * self.table[row + 1, column + 1]
+        return np.asarray((1.0 - right) * left + right * other)
+
+
+def _between(values: FloatArray, knots: FloatArray) -> tuple[IntArray, FloatArray]:
+    """The knot left of each value, and how far on it lies to the next."""
+    at = (knots.searchsorted(values, side="right") - 1).clip(0, len(knots) - 2)
+    return at, ((values - knots[at]) / (knots[at + 1] - knots[at])).clip(0.0, 1.0)
+
+
+@functools.lru_cache(maxsize=16)
+def _totals_of(tree: QuantileTree, prior: JointPrior, rows: int, scale: float) -> _Totals:
+    """ln Z over a table of batches: found once for a prior, which first releases have in common."""
+    (centre,) = band(prior.robust[len(prior.robust) // 2], tree.grid, (0.5,)).tolist()
+    places, spreads = (
+        each.ravel()
+        for each in np.meshgrid(
+            centre + scale * np.sinh(_PLACES), math.log(scale) + _SPREADS, indexing="ij"
+        )
+    )
+    batches = np.column_stack((places, spreads, np.full((len(places), 2), TAIL)))
+    root = RootNormaliser.of(tree, prior, rows)
+    found = root.log_totals(partial(_read, batches), _levels(batches, root.points()))
+    return _Totals(centre, scale, found.reshape(len(_PLACES), len(_SPREADS)))
 
 
 def _standard(shares: FloatArray, tails: FloatArray) -> FloatArray:
