@@ -156,7 +156,7 @@ def intervals(
     else:
         shares, found = _EDGES, through(released, laid)
     edges = np.quantile(found, shares, axis=0)
-    if noisy:
+    if noisy and (len(values) == 1 or tree.node == "joint"):
         few = plausible(tree, prior, rows, released, scale).edges(shares)
         few = few if len(values) > 1 else released + ROUGHER * (few - released)
         edges = np.stack([np.minimum(edges[0], few[0]), np.maximum(edges[1], few[1])])

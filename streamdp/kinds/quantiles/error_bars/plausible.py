@@ -6,8 +6,10 @@ the law P(o) = μ(o)·e^(-c·n·|F(o) - target|)/Z, with the actual prior μ and
 the region, so what the prior pulled is not mistaken for what the data say. Of trees of joint nodes
 the root has its normaliser (`normaliser`); that of nodes below it is taken as constant.
 
-What is believed before: the priors at the quantiles count as one opinion, however many quantiles
-there are, and a spread within a factor of four of the configured scale, or so.
+What is believed before: the priors at the quantiles count as three opinions, however many quantiles
+there are, since place, spread and skew are what quantiles tell together; and a spread within a
+factor of three of the configured scale, or so. A joint draw may follow the guess as a whole, so of
+it they count as one, and the spread is within a factor of four.
 
 The four parameters are sampled adaptively, by importance.
 
@@ -109,7 +111,11 @@ def _log_weights(log_targets: FloatArray, log_mixed: FloatArray) -> FloatArray:
 TAIL, TAIL_SPREAD = -0.05, 0.5
 """Mean and spread of a tail's parameter: 1 uniform, 0.14 about normal, below 0 heavy."""
 
-SCALE_SPREAD, SCALE_SPREAD_ALONE = 1.3, 1.1
+OPINIONS, OPINIONS_JOINTLY = 3.0, 1.0
+"""Priors of independent quantiles that those of one batch are worth: of independent draws, and of a
+joint one, which may follow its shapes as a whole."""
+
+SCALE_SPREAD, SCALE_SPREAD_JOINTLY = 1.1, 1.3
 """Standard deviation of ln of a batch's spread over the configured scale."""
 
 FIRST, LATER, ROUNDS = 300, 250, 3
@@ -167,7 +173,7 @@ def plausible(
     even = np.full(len(fits), 1.0 / len(fits))
     laws = [Law.of(centre, np.diag(widths**2)), _law_of(fits, even, widths / 50.0)]
     counts = [FIRST, FIRST]
-    if len(values) > 1:
+    if tree.node == "joint" and len(values) > 1:
         laws += [_anywhere(float(np.median(values)), scale, times) for times in TIMES]
         counts += [FIRST // 2] * len(TIMES)
     each = zip(laws, counts, strict=True)
@@ -254,10 +260,12 @@ class _Task:
 
     def log_posterior(self, batches: FloatArray) -> FloatArray:
         """ln of what is believed and of the likelihood."""
-        spread = SCALE_SPREAD if len(self._targets) > 1 else SCALE_SPREAD_ALONE
+        alone = self._totals is None
+        spread = SCALE_SPREAD if alone else SCALE_SPREAD_JOINTLY
+        opinions = OPINIONS if alone else OPINIONS_JOINTLY
         found = -0.5 * ((batches[:, 1] - np.log(self._scale)) / spread) ** 2
         found -= 0.5 * (((batches[:, 2:] - TAIL) / TAIL_SPREAD) ** 2).sum(axis=1)
-        places, share = self.quantiles(batches), 1.0 / len(self._targets)
+        places, share = self.quantiles(batches), min(1.0, opinions / len(self._targets))
         for j, density in enumerate(self._densities):
             found = found + share * np.interp(places[:, j], self._middles, density)
         found = found + self._log_likelihood(self._ranks(batches))
