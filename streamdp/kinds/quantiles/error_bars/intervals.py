@@ -10,7 +10,8 @@ at random: how a batch is spread there, releases do not tell.
 Where the noise reaches the ends of a batch, a value released alone may lie outside it and was drawn
 by the prior as much as by the data. Plausible batches of a few parameters, weighted by the law of
 the draws under the actual prior, are then looked at too (`plausible`), and the wider interval is
-given. Of a first release, in a tail, and if a quarter of the draws or more may lie outside, nothing
+given. So it is of a joint draw, which may follow its shapes as a whole: the law of its root is
+divided by what it sums to under each batch (`normaliser`). Of a first release, in a tail, and if a quarter of the draws or more may lie outside, nothing
 but the guess tells the scale. A single value in a tail that moves by far more than its noise may
 follow the prior, outside of a batch that lies anywhere: its interval is the grid then.
 A value that was drawn with little budget lies somewhere between its neighbours: its interval
