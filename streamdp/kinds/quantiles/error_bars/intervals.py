@@ -11,9 +11,10 @@ Where the noise reaches the ends of a batch, a value released alone may lie outs
 by the prior as much as by the data. Plausible batches of a few parameters, weighted by the law of
 the draws under the actual prior, are then looked at too (`plausible`), and the wider interval is
 given. So it is of a joint draw, which may follow its shapes as a whole: the law of its root is
-divided by what it sums to under each batch (`normaliser`). Of a first release, in a tail, and if a quarter of the draws or more may lie outside, nothing
-but the guess tells the scale. A single value in a tail that moves by far more than its noise may
-follow the prior, outside of a batch that lies anywhere: its interval is the grid then.
+divided by what it sums to under each batch (`normaliser`). Of a single first release, in a tail,
+and if a quarter of the draws or more may lie outside, nothing but the guess tells the scale. A
+single value in a tail that moves by far more than its noise may follow the prior, outside of a
+batch that lies anywhere: its interval is the grid then.
 A value that was drawn with little budget lies somewhere between its neighbours: its interval
 reaches from that of one to that of the other. An outer value beyond which too few records are to
 hold it may be drawn far outside a batch that ends sharply: its interval reaches inwards to the
