@@ -1,16 +1,23 @@
 """Posterior of the quantiles of a batch after its release, from which intervals follow.
 
-A batch has the distribution function F_i + G + H: F_i one of many curves, G what a batch does about
-its curve, of some size s, H the error of the curve, since few and noisy releases taught it.
-Given i and s, G + H is Gaussian with the prior covariance
+A batch has the distribution function F_i + G + H + L: F_i one of many curves, G what a batch does
+about its curve, of some size s, H the error of the curve, since few and noisy releases taught it, L
+how the records between two cuts lie. Given i and s, G + H is Gaussian with the prior covariance
 
     (s² + extra_sampling_variance)·B(u, v) + d²·B(h(u), h(v)),    B(u, v) = min(u, v) - u·v,
 
-u and v values of the posterior-mean cdf, h(u) = .7·u + .3·C with C the cdf of a Cauchy distribution
-about its median, for there may be records beyond the last that were seen. d² is the variance of the
-curves' error after so many releases. Noisy shares of a release are linear in F. So the posterior is
-a mixture of normal distributions, one a curve and size, and P(Q_q <= x) = P(F(x) >= q) for each
-quantile. From releases alone: free.
+u and v values of the posterior-mean cdf, h(u) = .7·u + .3·C with C the cdf of a Cauchy
+distribution about its median, for there may be records beyond the last that were seen. d² is the
+variance of the curves' error after so many releases. It falls with them everywhere alike, but how
+a share g = u_1 - u_0 of the records lies between two cuts is not counted, and on the day of a shift
+not known: all of them at one place would make Var L = (u - u_0)·(u_1 - u). So
+
+    Var L = c(g)·(u - u_0)·(u_1 - u),    c(g) = g/.1 - 1 within [0, 1],
+
+none where a gap holds no more than was planned: cuts of other batches lay there. L is zero at the
+cuts, so counts say nothing of it. There is none where quantiles were drawn. Noisy shares of a
+release are linear in F. So the posterior is a mixture of normal distributions, one a curve and
+size, and P(Q_q <= x) = P(F(x) >= q) for each quantile. From releases alone: free.
 
 References:
     Rasmussen & Williams 2006, chapter 2 (regression with Gaussian processes).
@@ -26,7 +33,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from streamdp.learning.mixture.curves import FLOOR, VARIANCES, bridge
-from streamdp.types import FloatArray
+from streamdp.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from streamdp.learning.mixture.belief import Belief, PosteriorMean
@@ -47,6 +54,10 @@ ERROR_PER_NOISE = 10.0
 
 HEAVY = 0.3
 """Share of a Cauchy law in the distribution on which H runs."""
+
+PLANNED_GAP = 0.1
+"""Share of the records between two cuts of a batch as it was predicted. In a gap of as many, past
+cuts show the shape; in one of twice as many or more nothing is taken to be known of it."""
 
 BEYOND = 2.0 ** np.arange(-1, 10)
 """Distances of cells beyond the tabulated ones, in half widths."""
@@ -105,7 +116,10 @@ class Posterior:
         likely, curves, off = weights[kept], before.cdf(cells, kept), off[kept]
         gains = shared @ inverse
         left = g_variances[:, :, 0] * (u * (1.0 - u)) + d2 * (h * (1.0 - h))
-        left = np.sqrt(np.maximum(left - (gains * shared).sum(axis=2), LEAST_DEVIATION**2))
+        left -= (gains * shared).sum(axis=2)
+        if evidence.number is not None:
+            left += _between(u, np.unique(at))
+        left = np.sqrt(np.maximum(left, LEAST_DEVIATION**2))
         curve, size = np.nonzero(likely > LEAST_WEIGHT)
         means = np.empty((len(curve), len(cells)))
         for k, gain in enumerate(gains):
@@ -153,6 +167,20 @@ def _d2(before: Belief, evidence: Evidence) -> float:
     bins = len(np.unique(evidence.cells)) + 1
     told = min(before.releases, EFFECTIVE_RELEASES) / (ERROR_PER_NOISE * bins * evidence.unit)
     return 1.0 / (1.0 / FIRST_DOUBT + told)
+
+
+def _between(u: FloatArray, cuts: IntArray) -> FloatArray:
+    """Return Var L, the variance of the cdf between cuts, given its values at them.
+
+    Args:
+        u: Values of the posterior-mean cdf, shape (p,).
+        cuts: Where records were counted, as indices of it, increasing.
+    """
+    ends = np.concatenate(([0.0], u[cuts], [1.0]))
+    gap = np.searchsorted(cuts, np.arange(len(u)), side="right")
+    low, high = ends[gap], ends[gap + 1]
+    unknown = ((high - low) / PLANNED_GAP - 1.0).clip(0.0, 1.0)
+    return np.asarray(unknown * (u - low) * (high - u))
 
 
 def _normal(values: FloatArray) -> FloatArray:

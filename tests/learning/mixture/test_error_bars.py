@@ -39,6 +39,19 @@ def test_intervals_hold_quantiles_of_two_humps_that_the_guess_does_not_know(
     assert np.mean(held, axis=0).min() >= 0.93
 
 
+def test_intervals_hold_quantiles_where_half_of_the_records_are_equal_elsewhere_each_day() -> None:
+    """Between two cuts lies a pile where none has lain before."""
+    random, held = np.random.default_rng(1), []
+    piles = [np.where(random.random(ROWS) < 0.5, 3.0 * random.random(), 0.0) for _ in range(48)]
+    batches = [batch(np.where(each, each, random.normal(size=ROWS))) for each in piles]
+    made = kind(DECILES, Fraction(1, 10))
+    rows, _ = run(made, batches)
+    for counts, each in zip(batches[4:], rows[4:], strict=True):
+        true = truth(made, counts) / 100.0
+        held += [row["lower"] <= at <= row["upper"] for at, row in zip(true, each, strict=True)]
+    assert np.mean(held) >= 0.93
+
+
 def after(releases: int, noise: float = NOISE) -> Update:
     """What is believed after one more release, as if after so many."""
     made, random = kind(TAIL), np.random.default_rng(7)
