@@ -4,7 +4,9 @@ A sum of values clipped to `centre ± reach` has noise in proportion to the reac
 overshoot, of what is cut off. How far values lie from the centre is released with each batch as a
 histogram of nine cells of powers of two; the reach of the next batch minimises
 
-    overshoot(reach) + deviation of the noise of the mean(reach).
+    overshoot(reach) + deviation of the noise of the mean(reach),
+
+or that of squares (`overshoot.best_reach_of_squares`), where squares are summed too.
 
 Noise hides how many values lie far away: what it hides is taken from Laplace's law of the guessed
 spread, so that a tail that nobody can see is neither cut off nor left out of the intervals. Where
@@ -243,18 +245,24 @@ class Clip:
         squares = [(low * low + low * high + high * high) / 3 for low, high in self.edges()]
         return float(np.dot(self.shares(falling=True), squares))
 
-    def following(self, centre: int, noise: float, *, squares: bool = False) -> Clip:
+    def best_reach(self, noise: float) -> float:
+        """Return the reach at which means err least, by overshoot and noise, in cells.
+
+        Args:
+            noise: Deviation of the noise of a released mean, over the reach.
+        """
+        tried = CANDIDATES * self.unit
+        costs = [self.overshoot(each, falling=True) + noise * each for each in tried]
+        return float(tried[int(np.argmin(costs))])
+
+    def following(self, centre: int, best: float) -> Clip:
         """The clip of the next batch.
 
         Args:
             centre: What is believed of the mean.
-            noise: Deviation of the noise of a released mean, over the reach.
-            squares: Squares are summed, too, in which a far record counts for many: also numbers
-                that noise may be keep their distance.
+            best: Reach that is wanted, in cells.
         """
-        tried = CANDIDATES * self.unit
-        costs = [self.overshoot(each, falling=not squares) + noise * each for each in tried]
-        reach = min(max(1, math.ceil(tried[int(np.argmin(costs))])), MOST_REACH)
+        reach = min(max(1, math.ceil(best)), MOST_REACH)
         if abs(centre - self.centre) > STAYS * self.unit:
             return replace(self, centre=centre, distances=(0.0,) * DISTANCES, spread=0.0)
         distances, unit = self.distances, self.unit

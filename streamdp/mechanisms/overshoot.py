@@ -79,6 +79,16 @@ SIGNS = (0.0, 0.5, 1.0)
 """Parts of the overshoot by which a mean is off, equally likely: distances tell no sign, and two
 tails cancel in part. All of it where bounds leave one tail alone."""
 
+OF_NOISE = 1.35
+"""Weight of the noise of squares against what a reach hides of them: smoothed variances add a part
+of this."""
+
+FARTHER = 4.0
+"""Times the reach, or its part, that is tried for the next batch at most."""
+
+REACHES, OF_MEDIAN = 40, 60
+"""Reaches that are tried, and distances between which tails are integrated for them."""
+
 OF_BATCH = 1.25
 """Times its deviation that a batch's overshoot differs: few far records have skewed sums."""
 
@@ -129,6 +139,11 @@ class Overshoot:
             (shares * fourths).ravel()[chosen],
         )
 
+    @property
+    def of_squares(self) -> float:
+        """What squares of clipped values leave out of the mean square, at least."""
+        return float(self.squares[0])
+
     def widened(
         self, below: FloatArray, above: FloatArray, records: FloatArray, room: tuple[float, float]
     ) -> tuple[FloatArray, FloatArray]:
@@ -171,6 +186,32 @@ class Overshoot:
         noise = np.hypot(np.array((below, above))[..., None] / WIDTH, chances)
         low, high = half_widths(noise, hidden, one_sided=True)
         return low, high
+
+
+def best_reach_of_squares(clip: Clip, noise: float) -> float:
+    """Return the reach at which smoothed variances err least, in cells.
+
+    What a reach hides of squares is the median of its posterior: tails with hardly a mean would
+    drive the reach out, and single far cells, of noise alone, from batch to batch. It is no
+    shorter than the likely spread: however large noise is, a reach that hides all says nothing.
+
+    Args:
+        clip: With the distances that it remembers.
+        noise: Deviation of the noise of a released mean square, over the square of the reach.
+    """
+    tried = clip.reach * np.geomspace(1.0 / FARTHER, FARTHER, REACHES)
+    tried = np.maximum(tried, clip.likely_scale())
+    at = np.geomspace(tried[0], MOST_SQUARED * max(clip.reach, tried[-1]), OF_MEDIAN)
+    within = at < max(clip.farthest, 1.0)
+    beyond = np.minimum(SHARES[:, None, None] * _tails(at / clip.reach) * within, 1.0)
+    parts = (beyond[..., 1:] + beyond[..., :-1]) * (at[1:] + at[:-1]) * np.diff(at) / 2.0
+    squares = np.cumsum(parts.reshape(-1, OF_MEDIAN - 1)[:, ::-1], axis=1)[:, ::-1]
+    weights = _weights(clip).ravel()
+    order = np.argsort(squares, axis=0)
+    below = (np.cumsum(weights[order], axis=0) < 0.5).sum(axis=0)
+    medians = np.take_along_axis(squares, np.take_along_axis(order, below[None], 0), 0)[0]
+    costs = np.interp(tried, at, np.append(medians, 0.0)) + OF_NOISE * noise * tried**2
+    return float(tried[int(np.argmin(costs))])
 
 
 def _equally_probable(values: FloatArray, weights: FloatArray) -> IntArray:

@@ -32,15 +32,14 @@ def test_shares_are_a_law_and_those_that_are_seen_where_noise_is_little() -> Non
 
 def test_with_nothing_seen_the_reach_is_as_far_as_the_guess_goes() -> None:
     """Noise of a million records a cell: neither a cell nor all of the line."""
-    following = seen(1e6).following(0, 0.05)
-    assert 20 <= following.reach <= 640
+    assert 20 <= seen(1e6).best_reach(0.05) <= 640
 
 
 def test_noise_in_one_far_cell_does_not_drive_the_reach_out() -> None:
-    """Twice its deviation, where nearer cells have nothing; for squares it counts as released."""
+    """Twice its deviation, where nearer cells have nothing."""
     released = (400.0, 300.0, 200.0, 95.0, -40.0, -10.0, -30.0, 0.0, 60.0)
     clip = Clip(0, 100, 10, 30.0, released, spread=900.0)
-    assert clip.following(0, 0.01).reach < 0.1 * clip.following(0, 0.01, squares=True).reach
+    assert clip.best_reach(0.01) < 0.1 * clip.unit * 2 ** (DISTANCES - 1)
 
 
 def test_pooled_numbers_fall_and_keep_their_sum() -> None:

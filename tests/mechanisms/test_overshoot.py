@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from streamdp.mechanisms.clip import DISTANCES, Clip
-from streamdp.mechanisms.overshoot import Overshoot
+from streamdp.mechanisms.overshoot import Overshoot, best_reach_of_squares
 from streamdp.types import FloatArray
 
 Law = Callable[[np.random.Generator], FloatArray]
@@ -118,3 +118,31 @@ def test_squares_beyond_the_reach_only_add_to_a_variance() -> None:
     low, high = moved.widened_variance(half, half, records, np.array([50.0]))
     assert low == pytest.approx(high)
     assert low[0] > half[0] + 90.0
+
+
+def test_one_far_cell_of_noise_does_not_drive_the_reach_of_squares_out() -> None:
+    """It stays within a few spreads, as without that cell."""
+    released = [400.0, 300.0, 200.0, 95.0, -40.0, -10.0, -30.0, 0.0, 0.0]
+    before = Clip(0, 100, 10, 30.0, tuple(released), spread=900.0)
+    after = replace(before, distances=(*released[:-1], 60.0))
+    reaches = [best_reach_of_squares(each, 0.01) for each in (before, after)]
+    assert 60.0 < reaches[0] < 200.0
+    assert reaches[1] < 1.3 * reaches[0]
+
+
+@pytest.mark.parametrize("noise", [0.001, 0.1, 10.0])
+def test_the_reach_of_squares_falls_with_noise_but_not_below_the_likely_spread(
+    noise: float,
+) -> None:
+    """Noise that hides everything is no reason to clip everything."""
+    values = np.abs(np.random.default_rng(4).normal(0.0, 40.0, RECORDS))
+    known = clip(values, 150, 100.0)
+    found = best_reach_of_squares(known, noise)
+    assert known.likely_scale() <= found <= best_reach_of_squares(known, noise / 10.0)
+
+
+def test_no_more_is_added_to_squares_than_clipping_hides() -> None:
+    """A part of it, where releases show that there is a tail."""
+    values = np.random.default_rng(5).exponential(50.0, RECORDS)
+    hidden = float(np.maximum(values**2 - 100.0**2, 0.0).mean())
+    assert 0.3 * hidden < Overshoot.of(clip(values, 100, 100.0)).of_squares < 1.1 * hidden

@@ -251,3 +251,11 @@ def _of_one_sum(seed: int, doubt: float) -> tuple[float, list[float]]:
         inside.append(bool(seen.lower[0] <= truth <= seen.upper[0]))
         points.append(float(seen.point[0]))
     return float(np.mean(inside[30:])), points
+
+
+def test_a_first_value_under_much_noise_stays_near_the_guess() -> None:
+    """And a clear one is followed, however wrong the guess."""
+    guessed = SeriesFilter(("a",), nonnegative=False, base=1.0, guess=(100.0, 100.0**2))
+    for noise, low, high in ((1000.0, 90.0, 120.0), (1.0, 899.0, 901.0)):
+        _, found = guessed.step(None, [900.0], [noise**2], None)
+        assert low < found.point[0] < high

@@ -1,12 +1,13 @@
 """Sums, means and variances of a bounded column, clipped around what earlier releases said.
 
 With a centre m and a reach r (`clip`), a tenth of the price buys the histogram of |x - m|, whose
-sum is the number n of records with a value, and the rest S_1 = Σ clip(x - m, ±r), for a variance
-halved with S_2 = Σ min((x - m)², r²). Then
+sum is the number n of records with a value, and the rest S_1 = Σ clip(x - m, ±r). For a variance a
+fifth buys the histogram, a fifth S_1 and the rest S_2 = Σ min((x - m)², r²). Then
 
     mean = m + S_1/n,    variance = S_2/n - (S_1/n)²,    sum = S_1 with m = 0,
 
-so the error of n is multiplied by mean - m, not by the mean. n is the filtered count.
+so the error of n is multiplied by mean - m, not by the mean, and only the square of that of S_1
+enters a variance. n is the filtered count.
 """
 
 from __future__ import annotations
@@ -29,13 +30,16 @@ from streamdp.kinds.statistics.measures.series_filter import (
     SeriesFilter,
 )
 from streamdp.mechanisms.clip import DISTANCES, Clip
-from streamdp.mechanisms.overshoot import Overshoot
+from streamdp.mechanisms.overshoot import Overshoot, best_reach_of_squares
 from streamdp.types import BoolArray, FloatArray, Grid, Json, SumQuery, TableQuery, Term
 
 Moment = Literal["sum", "mean", "variance"]
 
-FOR_DISTANCES = Fraction(1, 10)
-"""Share of the price that buys the histogram of distances."""
+OF_VALUES = (Fraction(1, 10), Fraction(9, 10))
+"""Shares of the price that buy the histogram of distances and the sum of values."""
+
+OF_SQUARES = (Fraction(1, 5), Fraction(1, 5), Fraction(3, 5))
+"""The same for a variance, and the share that buys the sum of squares."""
 
 CHANGE = 0.05
 """Deviation of a mean's base from batch to batch, over the spread of the values."""
@@ -92,18 +96,17 @@ class MomentOf:
 
         Privacy: one record more changes one distance by one, and a sum by at most the size of its
         term; exchanged for another it changes two distances, and a sum by at most the width of what
-        records add (a record without a value adds 0). The two sums get half of the rest each.
+        records add (a record without a value adds 0). The shares add up to 1.
         """
         clip = self.clip(state)
         axis = clip.dimension(self.column, self.sql, self.grid)
-        noise = price.noise(1, 2, FOR_DISTANCES, entries=2)
+        for_distances, *shares = OF_SQUARES if self.moment == "variance" else OF_VALUES
+        noise = price.noise(1, 2, for_distances, entries=2)
         distances = AskedPart(TableQuery((axis,), ((0,),)), noise, folded=True)
         grid = clip.grid(self.grid)
-        squares = (False, True) if self.moment == "variance" else (False,)
-        share = (1 - FOR_DISTANCES) / len(squares)
         sums = []
-        for square in squares:
-            term = Term(self.column, grid, clip.centre, self.sql, square)
+        for square, share in enumerate(shares):
+            term = Term(self.column, grid, clip.centre, self.sql, bool(square))
             low, high = min(0, term.span[0]), max(0, term.span[1])
             noise = price.noise(max(term.size, 1), max(high - low, 1), share)
             sums.append(AskedPart(SumQuery((term,)), noise))
@@ -132,7 +135,7 @@ class MomentOf:
             [int(number) for number in distances.sum(axis=0)],
             len(groups) * asked[0].noise.variance,
         )
-        n = _divisor(numbers)
+        n, overshoot = _divisor(numbers), Overshoot.of(seen)
         value, below, above, variance = self._raw(seen, asked, noisy, numbers)
         after: Json = {"count": counted}
         if self.moment == "sum":
@@ -162,13 +165,20 @@ class MomentOf:
             mean = found.point - seen.centre
         of_mean = found
         if self.moment == "variance":
-            series = replace(series, base=self._base(seen, n), doubt=DOUBT_OF_STAYING)
+            likely = seen.likely_scale() ** 2
+            series = replace(
+                series,
+                base=self._base(seen, n),
+                doubt=DOUBT_OF_STAYING,
+                guess=(likely, likely**2),
+            )
+            hidden = overshoot.of_squares
             after["series"], found = self._variance(
-                seen, asked, noisy, numbers, series, state.get("series"), weekday, of_mean
+                seen, asked, noisy, numbers, series, state.get("series"), weekday, of_mean, hidden
             )
         after["clip"] = self._following(seen, asked, mean, n).stored()
         drawn = Estimates(value, value - below, value + above, variance)
-        ends = self._ends(seen, numbers, mean, (drawn, found))
+        ends = self._ends(seen, numbers, mean, (drawn, found), overshoot)
         rows = self._rows(value, found.point, ends, variance, empty)
         if self.moment == "sum":
             return after, rows
@@ -288,10 +298,13 @@ class MomentOf:
         state: Json,
         weekday: int | None,
         of_mean: Estimates,
+        hidden: float,
     ) -> tuple[Json, Estimates]:
         """Update the filter of variances by mean squares less squares of the believed means.
 
         What is believed of a mean is off by noise of variance v, by which its square is too large.
+        What clipping likely hides of squares is added: without it a narrow reach, which brings
+        little noise, would pass for a sure and small variance.
         """
         n, most = _divisor(numbers), float(clip.reach) ** 2
         mean, v = of_mean.point - clip.centre, np.minimum(_deviation(of_mean) ** 2, most)
@@ -299,20 +312,26 @@ class MomentOf:
         expected, doubt = series.expected(state, weekday)
         own = asked[2].noise.variance / n**2 + 4 * mean**2 * v + 2 * v**2
         square = np.maximum(mean**2 - v, 0.0)
-        believed = np.clip(expected + square, 0.0, most)
+        believed = np.clip(expected + square - hidden, 0.0, most)
         noise = noise_of_quotient(squares, believed, doubt, own, numbers, most)
-        return series.step(state, (squares - square).tolist(), noise.tolist(), weekday)
+        return series.step(state, (squares - square + hidden).tolist(), noise.tolist(), weekday)
 
     def _ends(
-        self, clip: Clip, numbers: Estimates, mean: FloatArray, estimates: Sequence[Estimates]
+        self,
+        clip: Clip,
+        numbers: Estimates,
+        mean: FloatArray,
+        estimates: tuple[Estimates, Estimates],
+        overshoot: Overshoot,
     ) -> list[tuple[FloatArray, FloatArray]]:
-        """Ends of the moment, by all that may be wrong with estimates of clipped values."""
-        overshoot = Overshoot.of(clip)
+        """Ends of the moment, as drawn and smoothed, by all that may be wrong with it."""
         if self.moment == "sum":
             return [self._ends_of_sum(clip, numbers, each, overshoot) for each in estimates]
         if self.moment == "mean":
             return [self._ends_of_mean(clip, numbers, each, overshoot) for each in estimates]
-        return [self._ends_of_variance(clip, numbers, mean, each, overshoot) for each in estimates]
+        drawn, found = estimates
+        of_clipped = (drawn, found.less(overshoot.of_squares))
+        return [self._ends_of_variance(clip, numbers, mean, each, overshoot) for each in of_clipped]
 
     def _ends_of_sum(
         self, clip: Clip, numbers: Estimates, found: Estimates, overshoot: Overshoot
@@ -367,7 +386,7 @@ class MomentOf:
     def _following(
         self, clip: Clip, asked: Sequence[AskedPart], mean: FloatArray, n: FloatArray
     ) -> Clip:
-        """The clip of the next batch, with the noise of the mean of one group.
+        """The clip of the next batch, with the noise of the mean, or mean square, of one group.
 
         The centre is what is believed of the mean of all groups. For a sum it stays 0, also where
         the column's bounds leave 0 out: what is summed are values, not distances.
@@ -376,9 +395,11 @@ class MomentOf:
         if self.moment != "sum":
             centre += round(float(np.average(mean, weights=n)))
             centre = min(max(centre, self.grid.lower), self.grid.upper)
-        relative = asked[1].noise.variance ** 0.5 / asked[1].noise.sensitivity
+        last = asked[-1].noise
+        noise = last.variance**0.5 / last.sensitivity / float(n.mean())
         squares = self.moment == "variance"
-        return clip.following(centre, relative / float(n.mean()), squares=squares)
+        best = best_reach_of_squares(clip, noise) if squares else clip.best_reach(noise)
+        return clip.following(centre, best)
 
     def _possible(self) -> tuple[float, float]:
         """The least and the most that the moment can be, in cells.

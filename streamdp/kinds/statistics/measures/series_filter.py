@@ -140,6 +140,10 @@ class Estimates:
     upper: FloatArray
     variance: FloatArray
 
+    def less(self, by: float) -> Estimates:
+        """The same of truths that are less by so much."""
+        return Estimates(self.point - by, self.lower - by, self.upper - by, self.variance)
+
     def of_count(self, point: FloatArray) -> Estimates:
         """The intervals, with other points that they reach out to; small ones are none."""
         point = np.where(point < SMALL, 0.0, point)
@@ -160,6 +164,7 @@ class SeriesFilter:
             of the base.
         doubt: How much less intervals trust that series stay than estimates do
             (`DOUBT_OF_STAYING`).
+        guess: Level that is likely before any release, and the variance of that.
     """
 
     keys: tuple[str, ...]
@@ -168,6 +173,7 @@ class SeriesFilter:
     gaussian: bool = False
     weekly: float = 1.0
     doubt: float = 0.0
+    guess: tuple[float, float] | None = None
 
     def step(
         self, state: Json, values: Sequence[float], noise: Sequence[float], weekday: int | None
@@ -356,7 +362,11 @@ class SeriesFilter:
         return _State(level, variance, offsets, spreads, log_weights, new)
 
     def _first(self, y: FloatArray, r: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Level and variance of a first value: of several series, each is drawn to their mean."""
+        """Level and variance of a first value, drawn to the guess, or to the mean of several."""
+        if self.guess:
+            likely, doubt = self.guess
+            kept = doubt / (doubt + r)
+            return likely + kept * (y - likely), kept * r
         if len(y) < 2:
             return y.copy(), r.copy()
         mean = float(y.mean())
