@@ -79,10 +79,6 @@ SIGNS = (0.0, 0.5, 1.0)
 """Parts of the overshoot by which a mean is off, equally likely: distances tell no sign, and two
 tails cancel in part. All of it where bounds leave one tail alone."""
 
-OF_NOISE = 1.35
-"""Weight of the noise of squares against what a reach hides of them: smoothed variances add a part
-of this."""
-
 FARTHER = 4.0
 """Times the reach, or its part, that is tried for the next batch at most."""
 
@@ -210,7 +206,7 @@ def best_reach_of_squares(clip: Clip, noise: float) -> float:
     order = np.argsort(squares, axis=0)
     below = (np.cumsum(weights[order], axis=0) < 0.5).sum(axis=0)
     medians = np.take_along_axis(squares, np.take_along_axis(order, below[None], 0), 0)[0]
-    costs = np.interp(tried, at, np.append(medians, 0.0)) + OF_NOISE * noise * tried**2
+    costs = np.interp(tried, at, np.append(medians, 0.0)) + noise * tried**2
     return float(tried[int(np.argmin(costs))])
 
 

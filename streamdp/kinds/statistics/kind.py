@@ -283,7 +283,8 @@ class Statistics:
     def _with_counts(self, rows: Sequence[Rows]) -> tuple[Rows, ...]:
         """The rows, where moments of a group know of hardly any records by a count beside them.
 
-        What a moment itself counts has a tenth of its price, and tells less of small groups.
+        What a moment itself counts has a tenth or a fifth of its price, and tells less of small
+        groups.
         """
         found = list(zip(self.measures, rows, strict=True))
         empty = [each.empty for one, each in found if isinstance(one, Count) and one.axis is None]
