@@ -18,8 +18,9 @@ rounds.
 
 A round chooses its item by a look at the batch, which costs a tenth of its price, or blindly: from
 past releases alone. Where measurements are good, what past releases lack is known better than a
-look tells, which sees what is far off today and not what is worth learning. Once nothing repeats
-all rounds look.
+look tells, which sees what is far off today and not what is worth learning. They are good where the
+noise of all cells of an item of the usual size adds up to at most `BLIND` of the records. Once
+nothing repeats all rounds look.
 
 **Questions in turn** (`choose: online`): a list is answered from what is believed, and measured
 only where that is wrong. Hardt & Rothblum's mechanism over the items of a workload, in the order
@@ -69,11 +70,9 @@ TURNING = 150.0
 """Epsilon·rows from which a release with a memory keeps a part of its price for a turn."""
 
 
-BLIND = 250.0
-"""Epsilon·rows from which rounds choose without the batch where the past foretells it."""
-
-GAUSSIAN_BLIND = 150.0
-"""√rho·rows from which rounds choose without the batch where the past foretells it."""
+BLIND = 0.28
+"""Noise of all cells of an item of the usual size, over the records, up to which rounds choose
+without the batch where the past foretells it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,19 +152,6 @@ def rounds_for(
         rounds = math.floor(2.0 + 2.0 * math.log10(strength / 281.0))
         rounds = max(rounds, 2 if turning and strength >= TURNING else 1)
     return min(max(rounds, 1), items)
-
-
-def is_blind(amount: Fraction, rows: int, relation: Relation, loss: Measure = "epsilon") -> bool:
-    """Whether rounds choose without the batch where the past foretells it.
-
-    Args:
-        amount: Price of the release, in `loss`.
-        rows: Expected, public.
-        relation: Substituted records need twice the noise.
-        loss: The measure of the price.
-    """
-    least = GAUSSIAN_BLIND if loss == "rho" else BLIND
-    return _strength(amount, rows, relation, loss) >= least
 
 
 def _strength(amount: Fraction, rows: int, relation: Relation, loss: Measure) -> float:
@@ -357,6 +343,17 @@ class Design:
         if isinstance(noise, AdditiveNoise):
             return noise.scale
         return Fraction(math.sqrt(2.0 * noise.variance / math.pi))
+
+    def is_good(self, workload: Workload, rows: int) -> bool:
+        """Whether measurements are good enough for rounds to choose without the batch.
+
+        Args:
+            workload: Its items; their usual size is the geometric mean, which few large ones
+                hardly move.
+            rows: Expected.
+        """
+        usual = math.exp(sum(math.log(item.size) for item in workload.items) / len(workload.items))
+        return usual * float(self.size) <= BLIND * rows
 
     def gate(self, items: int) -> DesignTests:
         """The tests of a release with so many items."""

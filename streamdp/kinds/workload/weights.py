@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from streamdp.kinds.workload.design import Choose, Design, DesignTests, Passed, is_blind, rounds_for
+from streamdp.kinds.workload.design import Choose, Design, DesignTests, Passed, rounds_for
 from streamdp.kinds.workload.fitting.distribution import NoisyMarginal, Workload
 from streamdp.kinds.workload.fitting.fitted import Fitting
 from streamdp.kinds.workload.fitting.hypotheses import UNIFORM, Fit, HypothesisState
@@ -130,8 +130,11 @@ class PrivateWeights:
     @property
     def _is_blind(self) -> bool:
         """Whether rounds of `auto` choose without the batch where the past foretells it."""
-        about = self.amount, self.expected_rows, self.relation, self.loss
-        return self.choose == "auto" and is_blind(*about)
+        if self.choose != "auto":
+            return False
+        rounds = self.rounds or self._rounds(turning=True)
+        design = Design(self.amount, rounds, self.relation, "public", loss=self.loss)
+        return design.is_good(self.workload, self.expected_rows)
 
     def _rounds(self, *, cold: bool = False, turning: bool = False) -> int:
         items = len(self.workload.items)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -18,7 +19,7 @@ from streamdp.kinds.axes import condition, labels
 from streamdp.kinds.section import CheckContext
 from streamdp.kinds.spec import BuildContext
 from streamdp.kinds.workload.build import build, check
-from streamdp.kinds.workload.design import Course, Design, is_blind, rounds_for
+from streamdp.kinds.workload.design import BLIND, Course, Design, rounds_for
 from streamdp.kinds.workload.fitting import distribution as distributions
 from streamdp.kinds.workload.fitting.distribution import (
     Dense,
@@ -249,11 +250,21 @@ def test_rounds_are_blind_until_a_course_turns(loss: Any) -> None:
 
 
 def test_rounds_are_blind_where_the_past_foretells_a_batch() -> None:
-    """By epsilon or √rho times the rows; not in a first release, nor where nothing repeats."""
-    assert [is_blind(Fraction(1), rows, "add-remove") for rows in (249, 250)] == [False, True]
-    assert not is_blind(Fraction(1), 499, "substitute")
-    assert [is_blind(Fraction(4), rows, "add-remove", "rho") for rows in (74, 75)] == [False, True]
-    known = workload()
+    """Where noise is small beside the records of a cell, however many cells there are.
+
+    Not in a first release, nor where nothing repeats.
+    """
+    known, fine = workload(), workload((20, 20, 20))
+    least = math.prod(item.size for item in known.items) ** (1 / len(known.items)) / BLIND
+    one = Design(Fraction(1), 1, choose="public")
+    rows = math.ceil(least)
+    assert [one.is_good(known, each) for each in (rows - 1, rows)] == [False, True]
+    assert not replace(one, relation="substitute").is_good(known, 2 * rows - 2)
+    assert not replace(one, rounds=2).is_good(known, 2 * rows - 2)
+    assert not one.is_good(fine, rows)
+    normal, size = replace(one, loss="rho"), math.sqrt(1 / math.pi)
+    assert not normal.is_good(known, math.floor(0.99 * size * least))
+    assert normal.is_good(known, math.ceil(1.01 * size * least))
     mechanism = PrivateWeights(known, Fraction(1), 900, choose="auto")
     memory = HypothesisState.empty(known, 900.0)
     later = replace(memory, releases=1)
