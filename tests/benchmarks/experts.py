@@ -7,7 +7,8 @@ average excess loss of what was played over that of the best expert in hindsight
 over the best expert of each day. Where the leader is changing, the experts are turned round after
 half a year. Two made-up streams are for `each_day`: the best rule of one drifts over all experts in
 about 400 days, that of the other jumps once in 30 days on the average. The mixture over rates of
-forgetting was chosen on the made-up streams, late flights and air time.
+forgetting, and what ways that forget are charged, were chosen on the made-up streams, late flights,
+air time and further streams that were made up with other seeds.
 
 `streamdp` follows the heaviest expert (`action: heaviest`); the others of its name play the same
 weights as they are (what `action: drawn` does on average), the rule nearest to their average

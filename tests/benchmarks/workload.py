@@ -28,7 +28,7 @@ have held 95 % of them.
 
 Constants were tuned on `flights`; those of what is remembered also on relabelled and shifted
 streams of all domains here but the weeks and the destinations. When rounds look at the batch was
-chosen on flights, a drifting stream and random ones, and the shift of other columns. `relabelled`
+chosen on all domains of flights here but the weeks, and on random ones. `relabelled`
 permutes the listed values of every column every day, so that nothing repeats: `ratio` is streamdp's
 average over the better of cold's and none's from day 8 on, over three seeds. `shifted` permutes
 them once, on day 31: the ratio of that day and of the five after, over cold at the rounds that are
