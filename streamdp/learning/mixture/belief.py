@@ -19,8 +19,9 @@ from functools import cached_property
 
 import numpy as np
 
-from streamdp.learning.mixture.curves import FLOOR, SHIFTS, STRETCHES, Curves
+from streamdp.learning.mixture.curves import FLOOR, SHIFTS, STRETCHES, VARIANCES, Curves
 from streamdp.learning.mixture.distribution import TENTH, Distribution, weighted_quantiles
+from streamdp.learning.mixture.draw import Draw, Kernel
 from streamdp.learning.mixture.evidence import Evidence
 from streamdp.learning.mixture.posterior import Posterior
 from streamdp.learning.mixture.records import Number, RecordsPrior
@@ -145,12 +146,16 @@ class Belief:
             marginal: Predictive cdf.
             predicted: The cdf of each curve at the cells of the evidence, shape (i, c).
         """
-        off = evidence.y - predicted
+        off, draw = evidence.y - predicted, evidence.draw
+        kernel = None if draw is None else draw.kernel(VARIANCES[:, 0, 0])
         for _ in range(ROUNDS):
             there = marginal.cdf(evidence.cells)
             among = evidence.deviations(there)
             inverse = evidence.inverses(among)
-            weights = self.weighed(off, inverse)
+            if draw is None or kernel is None:
+                weights = self.weighed(off, inverse)
+            else:
+                weights = self.weighed_by_draw(draw, kernel)
             told = self.explained(weights)
             of_curve = told.sum(axis=1)
             kept = of_curve > LEAST_WEIGHT
@@ -159,6 +164,8 @@ class Belief:
             at = self._support(of_curve, evidence.cells)
             of, before = likely.sum(axis=1), likely.sum(axis=1) @ predicted[kept]
             known = before + np.einsum("kcd,kd->c", among, pulled)
+            if kernel is not None:
+                known = before + (likely * kernel.at(kernel.means, predicted[kept, 0])).sum()
             curve = (1.0 - BASE_WEIGHT) * before + BASE_WEIGHT * there
             shares = (1.0 - BASE_WEIGHT) * (of @ self.cdf(at, kept))
             mean = _through(shares + BASE_WEIGHT * marginal.cdf(at), curve, known)
@@ -228,6 +235,14 @@ class Belief:
             + 0.5 * np.linalg.slogdet(inverse)[1][:, None]
         )
         logs = logs.T + np.log(np.maximum(self.weights, FLOOR))[:, None] + np.log(self.size_weights)
+        weights = np.exp(logs - logs.max())
+        return np.asarray(weights / weights.sum())
+
+    def weighed_by_draw(self, draw: Draw, kernel: Kernel) -> FloatArray:
+        """Return posterior weights w_ik given a single draw, shape (i, k); they sum to one."""
+        levels = self.cdf(np.array([draw.cell]))[:, 0]
+        logs = draw.log_likelihoods(kernel, levels, self.quantiles)
+        logs = logs + np.log(np.maximum(self.weights, FLOOR))[:, None] + np.log(self.size_weights)
         weights = np.exp(logs - logs.max())
         return np.asarray(weights / weights.sum())
 

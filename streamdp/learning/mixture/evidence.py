@@ -15,10 +15,12 @@ import numpy as np
 
 from streamdp.learning.mixture.curves import FLOOR, VARIANCES, bridge
 from streamdp.learning.mixture.distribution import Distribution
+from streamdp.learning.mixture.draw import Draw
 from streamdp.learning.mixture.records import LEAST_VARIANCE, Number, RecordsPrior
 from streamdp.mechanisms.histograms import Histogram
 from streamdp.mechanisms.quantile_tree.planning.rank_law import SAMPLES, rank_samples
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
+from streamdp.priors.joint import JointPrior
 from streamdp.types import FloatArray
 
 NOTHING = 1e6
@@ -36,6 +38,7 @@ class Evidence:
         records: Believed number of records of the batch.
         unit: Variance of the noise of the share of records between two cells.
         number: Posterior of the number of records; None where nothing was counted.
+        draw: The draw behind it, if it is a single one: its law is known, so `noise` is not used.
     """
 
     cells: FloatArray
@@ -44,6 +47,7 @@ class Evidence:
     records: float
     unit: float
     number: Number | None = None
+    draw: Draw | None = None
 
     @property
     def extra_sampling_variance(self) -> float:
@@ -65,7 +69,9 @@ class Evidence:
         return np.asarray(np.linalg.inv(deviations + noise))
 
     @classmethod
-    def drawn(cls, tree: QuantileTree, cells: FloatArray, rows: float) -> Evidence:
+    def drawn(
+        cls, tree: QuantileTree, cells: FloatArray, rows: float, prior: JointPrior
+    ) -> Evidence:
         """Return the evidence of drawn quantiles.
 
         Quantiles drawn in one cell indicate an atom: the first of them bounds the cdf below the
@@ -75,7 +81,12 @@ class Evidence:
         noise = _noise_of(tree, round(rows)) + np.eye(len(targets)) / (4.0 * rows**2)
         unit = float(np.trace(noise)) / len(noise)
         at, shares, open_ = _of_ties(cells, targets)
-        return cls(at, shares, noise + np.diag(open_), rows, unit)
+        draw = None
+        if len(targets) == 1:
+            sharpness = float(tree.levels()[0].sharpness(tree.quantiles)) * rows
+            at_once = float(at[0]), float(targets[0]), sharpness
+            draw = Draw(*at_once, prior.robust[0], tree.grid)
+        return cls(at, shares, noise + np.diag(open_), rows, unit, draw=draw)
 
     @classmethod
     def counted(

@@ -356,8 +356,9 @@ class BayesianMixture(Learner):
     def _drawn(self, seen: Observation) -> Evidence:
         """Return the evidence of drawn quantiles."""
         basis: PlanBasis = seen.release_plan.basis
-        cells = np.rint(np.array(seen.values) / float(seen.release_plan.tree.grid.resolution))
-        return Evidence.drawn(seen.release_plan.tree, cells, basis.memory.records.mean)
+        plan = seen.release_plan
+        cells = np.rint(np.array(seen.values) / float(plan.tree.grid.resolution))
+        return Evidence.drawn(plan.tree, cells, basis.memory.records.mean, plan.prior)
 
 
 def together(groups: Sequence[GroupEvidence]) -> Distribution:

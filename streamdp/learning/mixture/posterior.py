@@ -17,7 +17,9 @@ not known: all of them at one place would make Var L = (u - u_0)·(u_1 - u). So
 none where a gap holds no more than was planned: cuts of other batches lay there. L is zero at the
 cuts, so counts say nothing of it. There is none where quantiles were drawn. Noisy shares of a
 release are linear in F. So the posterior is a mixture of normal distributions, one a curve and
-size, and P(Q_q <= x) = P(F(x) >= q) for each quantile. From releases alone: free.
+size, and P(Q_q <= x) = P(F(x) >= q) for each quantile. Given a single draw (`draw`) G + H is no
+normal law at its cell; the one of the same mean and variance stands for it. From releases alone:
+free.
 
 References:
     Rasmussen & Williams 2006, chapter 2 (regression with Gaussian processes).
@@ -111,24 +113,38 @@ class Posterior:
         shared = g_variances * bridge(u, u[at]) + d2 * bridge(h, h[at])
         inverse = np.linalg.inv(shared[:, at] + evidence.noise + FLOOR * np.eye(len(at)))
         off = evidence.y - before.cdf(evidence.cells)
-        weights = before.explained(before.weighed(off, np.asarray(inverse)))
+        draw = evidence.draw
+        kernel = None if draw is None else draw.kernel(g_variances[:, 0, 0] + d2)
+        if draw is None or kernel is None:
+            weights = before.weighed(off, np.asarray(inverse))
+        else:
+            weights = before.weighed_by_draw(draw, kernel)
+        weights = before.explained(weights)
         kept = weights.sum(axis=1) > LEAST_WEIGHT
         likely, curves, off = weights[kept], before.cdf(cells, kept), off[kept]
         gains = shared @ inverse
-        left = g_variances[:, :, 0] * (u * (1.0 - u)) + d2 * (h * (1.0 - h))
-        left -= (gains * shared).sum(axis=2)
+        whole = g_variances[:, :, 0] * (u * (1.0 - u)) + d2 * (h * (1.0 - h))
         if evidence.number is not None:
-            left += _between(u, np.unique(at))
-        left = np.sqrt(np.maximum(left, LEAST_DEVIATION**2))
+            whole += _between(u, np.unique(at))
         curve, size = np.nonzero(likely > LEAST_WEIGHT)
-        means = np.empty((len(curve), len(cells)))
-        for k, gain in enumerate(gains):
-            of = size == k
-            means[of] = curves[curve[of]] + off[curve[of]] @ gain.T
-        each = likely[curve, size]
+        if kernel is None:
+            left = (whole - (gains * shared).sum(axis=2))[size]
+            means = np.empty((len(curve), len(cells)))
+            for k, gain in enumerate(gains):
+                of = size == k
+                means[of] = curves[curve[of]] + off[curve[of]] @ gain.T
+        else:
+            levels = before.cdf(evidence.cells, kept)[:, 0]
+            moved = kernel.at(kernel.means, levels)[curve, size][:, None]
+            told = 1.0 - kernel.at(kernel.left, levels)[curve, size][:, None]
+            own = np.maximum(shared[:, at[0]], FLOOR)
+            slopes = (shared[:, :, 0] / own)[size]
+            means = curves[curve] + moved * slopes
+            left = whole[size] - told * own[size] * slopes**2
+        each, left = likely[curve, size], np.sqrt(np.maximum(left, LEAST_DEVIATION**2))
         ends, number = (before.grid.lower, before.grid.upper), evidence.number
         nowhere = number is not None and number.hardly_any
-        return cls(cells, each / each.sum(), means, left[size], ends, nowhere)
+        return cls(cells, each / each.sum(), means, left, ends, nowhere)
 
     def interval(self, targets: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         """Return ends between which quantiles lie with a probability, each shape (m,).

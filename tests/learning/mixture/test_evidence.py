@@ -82,7 +82,7 @@ def test_drawn_quantiles_err_in_rank_as_they_say() -> None:
     batch = CellCounts(np.arange(1000), np.ones(1000, dtype=np.int64))
     entropy, even = PublicEntropy("ranks"), JointPrior((Cauchy(500.0, 1e6),) * 3)
     drawn = np.array([tree.draw(batch, even, entropy) for _ in range(300)])
-    told = Evidence.drawn(tree, drawn[0].astype(float), 1000.0)
+    told = Evidence.drawn(tree, drawn[0].astype(float), 1000.0, even)
     assert told.cells.tolist() == (drawn[0] - 0.5).tolist()
     off = (drawn + 0.5) / 1000.0 - told.y
     assert (off**2).mean(axis=0) == pytest.approx(np.diag(told.noise), rel=0.35)
@@ -102,7 +102,7 @@ def test_quantiles_that_are_drawn_in_one_cell_say_that_records_are_equal(count: 
     ratios, told_at_all = [], 0
     for _ in range(60):
         drawn = np.array(tree.draw(batch, even, entropy), dtype=float)
-        told = Evidence.drawn(tree, drawn, 1000.0)
+        told = Evidence.drawn(tree, drawn, 1000.0, JointPrior(even))
         says = np.diag(told.noise) < 1.0
         tied = says & (np.abs(told.cells - 400.0) <= 1.0)
         assert sorted(told.cells[tied]) == [399.0, 400.0]
