@@ -15,6 +15,7 @@ from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
 from streamdp.priors.shapes import Cauchy, Laplace, Mixture
 from streamdp.types import CellCounts, FloatArray, Grid, Prior
+from tests.benchmarks import outer_quantiles
 
 GRID = Grid(Fraction(1), 0, 999)
 CELLS = np.arange(1000)
@@ -72,3 +73,9 @@ def test_a_draw_that_follows_its_prior_hardly_confirms_it() -> None:
     assert np.ptp(there) < 0.2
     wrong = draw.sharpness * np.ptp(np.abs(CURVES.cdf(np.array([560.0]))[:, 0] - 0.5))
     assert wrong > 1.0
+
+
+def test_the_quantile_of_a_heavy_tail_that_draws_hardly_show_stays_within_reach() -> None:
+    """Learned from by its law, it comes to a hundred times the truth in as many days."""
+    found = outer_quantiles.cell("student 1.5", "0.99", 200, 100)
+    assert float(found["last"]) < 4.0  # type: ignore[arg-type]
