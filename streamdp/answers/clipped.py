@@ -21,14 +21,13 @@ from fractions import Fraction
 import numpy as np
 
 from streamdp.answers import LEVEL
+from streamdp.answers.counted import NoisyNumber
 from streamdp.mechanisms.clip import DISTANCES, MEMORY, STAYS, Clip
 from streamdp.mechanisms.noise import noise_of
 from streamdp.mechanisms.overshoot import OF_BATCH, QUANTILES, Overshoot, half_widths
 from streamdp.types import FloatArray, Grid, Json, MeasuredRelease
 
 Group = tuple[str, ...]
-Counted = tuple[float, float]
-"""A noisy number and its variance."""
 
 AROUND = 28
 """Batches before and behind a period that tell how many records its batches have."""
@@ -113,7 +112,7 @@ class _Table:
     given: Json
     counts: dict[Group, FloatArray]
     variance: float
-    records: dict[Group, Counted]
+    records: dict[Group, NoisyNumber]
 
     def alike(self, other: _Table) -> bool:
         """Whether distances of both are of the same values, from about the same centre."""
@@ -141,7 +140,7 @@ class Distances:
         cls,
         releases: Sequence[MeasuredRelease],
         part: str,
-        records: Callable[[MeasuredRelease], dict[Group, Counted]],
+        records: Callable[[MeasuredRelease], dict[Group, NoisyNumber]],
     ) -> Distances:
         """The distances of a measure, from releases with their measurements.
 

@@ -16,6 +16,10 @@ _OUTER, _FALL = 3, 0.8
 """Cuts on a side whose density goes on beyond them, and how fast it falls over that density."""
 
 
+NoisyNumber = tuple[float, float]
+"""A noisy number and its variance."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Stage:
     """Noisy counts of one histogram.
@@ -43,14 +47,19 @@ class Counted:
     at: float
     stages: tuple[Stage, ...]
 
-    def total(self) -> tuple[float, float]:
-        """Noisy number of records and its variance; stages are weighed by precision."""
-        found = [
+    def total(self) -> NoisyNumber:
+        """Noisy number of records; stages are weighed by precision."""
+        return by_precision(
             (float(each.counts.sum()), max(each.variance, LEAST_VARIANCE) * len(each.counts))
             for each in self.stages
-        ]
-        weight = sum(1.0 / variance for _, variance in found)
-        return sum(total / variance for total, variance in found) / weight, 1.0 / weight
+        )
+
+
+def by_precision(numbers: Iterable[NoisyNumber]) -> NoisyNumber:
+    """Put noisy numbers of one thing together, weighed by precision."""
+    found = [(1.0 / variance, number) for number, variance in numbers]
+    weight = sum(each for each, _ in found)
+    return sum(each * number for each, number in found) / weight, 1.0 / weight
 
 
 @dataclass(frozen=True, slots=True, eq=False)

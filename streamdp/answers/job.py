@@ -14,7 +14,7 @@ import numpy as np
 from streamdp.answers import LEVEL
 from streamdp.answers.changes import Change, quantile_change, shift
 from streamdp.answers.clipped import NOTHING, Distances, Hidden, Numbers
-from streamdp.answers.counted import Counted, Stage
+from streamdp.answers.counted import Counted, NoisyNumber, Stage, by_precision
 from streamdp.answers.periods import Period, gaps
 from streamdp.answers.regression import BatchHistory, Estimate, Scales, ahead, outermost, share
 from streamdp.answers.tables import CountedTable, Part, PeriodTables, Raw, UnmeasuredError
@@ -332,7 +332,7 @@ class Measured:
 
     def _distances_of(self, part: str) -> Distances:
         if part not in self._distances:
-            self._distances[part] = Distances.of(self.releases, part, counted_records)
+            self._distances[part] = Distances.of(self.releases, part, records_by_group)
         return self._distances[part]
 
     @cached_property
@@ -758,12 +758,12 @@ def _variance(measurement: Measurement) -> float:
     return float(noise_of(law).variance)
 
 
-def _counted_total(
-    measured: Measured, release: MeasuredRelease, group: Group
-) -> tuple[float, float]:
+def _counted_total(measured: Measured, release: MeasuredRelease, group: Group) -> NoisyNumber:
     """Noisy number of records of a release and its variance, from all histograms of it."""
-    found = counted_records(release).get(group)
-    if found is None:
+    found = [
+        each for each in release.measurements if each.terms.group == group and _counts_all(each)
+    ]
+    if not found:
         if group not in measured.groups:
             _refuse_group(measured, group)
         raise QuestionError(
@@ -771,21 +771,23 @@ def _counted_total(
             hint="values that were drawn, as on the first day, tell none; --partial leaves them"
             " out, and so does --over all",
         )
-    return found
+    return _pooled(found)
 
 
-def counted_records(release: MeasuredRelease) -> dict[Group, tuple[float, float]]:
+def records_by_group(release: MeasuredRelease) -> dict[Group, NoisyNumber]:
     """Noisy number of records of each group of a release that counts them, and its variance."""
-    found: dict[Group, list[tuple[float, float]]] = {}
+    found: dict[Group, list[Measurement]] = {}
     for each in release.measurements:
         if _counts_all(each):
-            total, variance = float(sum(each.numbers)), len(each.numbers) * _variance(each)
-            found.setdefault(each.terms.group, []).append((total, 1.0 / variance))
-    sums = {group: sum(weight for _, weight in each) for group, each in found.items()}
-    return {
-        group: (sum(weight * total for total, weight in each) / sums[group], 1.0 / sums[group])
-        for group, each in found.items()
-    }
+            found.setdefault(each.terms.group, []).append(each)
+    return {group: _pooled(each) for group, each in found.items()}
+
+
+def _pooled(counts: Iterable[Measurement]) -> NoisyNumber:
+    """Noisy number of records that were counted several times."""
+    return by_precision(
+        (float(sum(each.numbers)), len(each.numbers) * _variance(each)) for each in counts
+    )
 
 
 def counts_records(release: MeasuredRelease, group: Group) -> bool:

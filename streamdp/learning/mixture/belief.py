@@ -146,16 +146,16 @@ class Belief:
             marginal: Predictive cdf.
             predicted: The cdf of each curve at the cells of the evidence, shape (i, c).
         """
-        off, draw = evidence.y - predicted, evidence.draw
-        kernel = None if draw is None else draw.kernel(VARIANCES[:, 0, 0])
+        off = evidence.y - predicted
+        kernel, by_draw = None, None
+        if evidence.draw is not None:
+            kernel = evidence.draw.kernel(VARIANCES[:, 0, 0])
+            by_draw = self.weighed_by_draw(evidence.draw, kernel)
         for _ in range(ROUNDS):
             there = marginal.cdf(evidence.cells)
             among = evidence.deviations(there)
             inverse = evidence.inverses(among)
-            if draw is None or kernel is None:
-                weights = self.weighed(off, inverse)
-            else:
-                weights = self.weighed_by_draw(draw, kernel)
+            weights = self.weighed(off, inverse) if by_draw is None else by_draw
             told = self.explained(weights)
             of_curve = told.sum(axis=1)
             kept = of_curve > LEAST_WEIGHT
@@ -234,15 +234,17 @@ class Belief:
             -0.5 * ((off @ inverse) * off).sum(axis=2)
             + 0.5 * np.linalg.slogdet(inverse)[1][:, None]
         )
-        logs = logs.T + np.log(np.maximum(self.weights, FLOOR))[:, None] + np.log(self.size_weights)
-        weights = np.exp(logs - logs.max())
-        return np.asarray(weights / weights.sum())
+        return self._posterior_weights(logs.T)
 
     def weighed_by_draw(self, draw: Draw, kernel: Kernel) -> FloatArray:
         """Return posterior weights w_ik given a single draw, shape (i, k); they sum to one."""
         levels = self.cdf(np.array([draw.cell]))[:, 0]
-        logs = draw.log_likelihoods(kernel, levels, self.quantiles)
-        logs = logs + np.log(np.maximum(self.weights, FLOOR))[:, None] + np.log(self.size_weights)
+        return self._posterior_weights(draw.log_likelihoods(kernel, levels, self.quantiles))
+
+    def _posterior_weights(self, log_likelihoods: FloatArray) -> FloatArray:
+        """Return posterior weights of curves and sizes from log likelihoods, both shape (i, k)."""
+        logs = log_likelihoods + np.log(np.maximum(self.weights, FLOOR))[:, None]
+        logs = logs + np.log(self.size_weights)
         weights = np.exp(logs - logs.max())
         return np.asarray(weights / weights.sum())
 

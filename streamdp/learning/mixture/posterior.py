@@ -113,12 +113,12 @@ class Posterior:
         shared = g_variances * bridge(u, u[at]) + d2 * bridge(h, h[at])
         inverse = np.linalg.inv(shared[:, at] + evidence.noise + FLOOR * np.eye(len(at)))
         off = evidence.y - before.cdf(evidence.cells)
-        draw = evidence.draw
-        kernel = None if draw is None else draw.kernel(g_variances[:, 0, 0] + d2)
-        if draw is None or kernel is None:
+        if evidence.draw is None:
+            kernel = None
             weights = before.weighed(off, np.asarray(inverse))
         else:
-            weights = before.weighed_by_draw(draw, kernel)
+            kernel = evidence.draw.kernel(g_variances[:, 0, 0] + d2)
+            weights = before.weighed_by_draw(evidence.draw, kernel)
         weights = before.explained(weights)
         kept = weights.sum(axis=1) > LEAST_WEIGHT
         likely, curves, off = weights[kept], before.cdf(cells, kept), off[kept]

@@ -141,7 +141,7 @@ class Estimates:
     variance: FloatArray
 
     def less(self, by: float) -> Estimates:
-        """The same of truths that are less by so much."""
+        """Return the estimates with so much taken off all but their variance."""
         return Estimates(self.point - by, self.lower - by, self.upper - by, self.variance)
 
     def of_count(self, point: FloatArray) -> Estimates:
