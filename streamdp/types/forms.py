@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import math
 import re
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -76,15 +78,53 @@ class Made:
 _EXACT = "<f8"
 """Doubles, the last byte first, whatever the machine has."""
 
-
-def packed(array: FloatArray) -> Json:
-    """An array as it is stored: its shape, and the bytes of its numbers."""
-    content = np.ascontiguousarray(array, dtype=_EXACT).tobytes()
-    numbers = base64.b64encode(content).decode("ascii")
-    return {"shape": list(array.shape), "kind": _EXACT, "numbers": numbers}
+_NUMBERS = "packed"
+"""Name of the numbers of all arrays."""
 
 
-def unpacked(state: Json) -> FloatArray:
-    """The inverse of `packed`."""
-    numbers = np.frombuffer(base64.b64decode(state["numbers"]), dtype=state["kind"])
-    return numbers.astype(np.float64).reshape(state["shape"])
+def rounded(array: FloatArray, digits: int) -> FloatArray:
+    """Round each number to so many binary digits: of short numbers `packed` makes few bytes."""
+    part, exponent = np.frexp(array)
+    return np.asarray(np.ldexp(np.rint(np.ldexp(part, digits)), exponent - digits))
+
+
+def packed(state: Json) -> Json:
+    """Store the arrays in a dictionary of plain data: shapes in place, all numbers compressed.
+
+    First bytes of numbers are stored together, then second ones, since they are alike.
+    """
+    arrays: list[FloatArray] = []
+
+    def shapes(part: Json) -> Json:
+        if isinstance(part, dict):
+            return {name: shapes(each) for name, each in part.items()}
+        if not isinstance(part, np.ndarray):
+            return part
+        arrays.append(part.ravel())
+        return {"shape": list(part.shape)}
+
+    plain = shapes(state)
+    content = np.concatenate((np.empty(0), *arrays)).astype(_EXACT).view(np.uint8).reshape(-1, 8)
+    numbers = base64.b85encode(zlib.compress(content.T.tobytes())).decode("ascii")
+    return {**plain, _NUMBERS: numbers}
+
+
+def unpacked(state: Json) -> Json:
+    """The inverse of `packed`; older states have the numbers of each array beside its shape."""
+    left = zlib.decompress(base64.b85decode(state[_NUMBERS])) if _NUMBERS in state else b""
+    numbers = np.frombuffer(left, np.uint8).reshape(8, -1).T.ravel().view(_EXACT).astype(np.float64)
+    start = 0
+
+    def arrays(part: Json) -> Json:
+        nonlocal start
+        if not isinstance(part, dict):
+            return part
+        if "shape" not in part:
+            return {name: arrays(each) for name, each in part.items() if name != _NUMBERS}
+        if "kind" in part:
+            own = np.frombuffer(base64.b64decode(part["numbers"]), dtype=part["kind"])
+            return own.astype(np.float64).reshape(part["shape"])
+        first, start = start, start + math.prod(part["shape"])
+        return numbers[first:start].reshape(part["shape"])
+
+    return arrays(state)

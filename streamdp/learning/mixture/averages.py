@@ -11,7 +11,7 @@ import numpy as np
 from streamdp.learning.mixture.belief import Update
 from streamdp.learning.mixture.distribution import Distribution, LocationScale
 from streamdp.types import FloatArray, Json
-from streamdp.types.forms import packed, unpacked
+from streamdp.types.forms import rounded
 
 FIRST_LEVEL, FIRST_EFFECT = 3.0, 0.5
 """Deviations before any release: of what all batches have in common, and of what an input does."""
@@ -24,6 +24,10 @@ DISCOUNT = 0.995
 
 LARGEST = np.array([30.0, 3.0])
 """Shift and logarithm of a stretch, at most."""
+
+
+DIGITS = 12
+"""Binary digits of the sums that are remembered."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,13 +85,16 @@ class Regression:
         )
 
     def to_json(self) -> Json:
-        """Return the sums, which `from_json` reads exactly."""
-        return {"products": packed(self.products), "moments": packed(self.moments)}
+        """Return the sums to `DIGITS`."""
+        return {
+            "products": rounded(self.products, DIGITS),
+            "moments": rounded(self.moments, DIGITS),
+        }
 
     @classmethod
     def from_json(cls, state: Json) -> Self:
         """The inverse of `to_json`."""
-        return cls(unpacked(state["products"]), unpacked(state["moments"]))
+        return cls(state["products"], state["moments"])
 
 
 STEPS = {"usual": 0.05, "of late": 0.3, "last": 1.0}
@@ -181,7 +188,7 @@ class Averages:
         return all(np.isfinite(each).all() for each in parts)
 
     def to_json(self) -> Json:
-        """Return a state that `restored` reads exactly."""
+        """Return a state that `restored` reads."""
         return {
             "past": {name: each.to_json() for name, each in self.distributions.items()},
             "numbers": self.numbers.to_json(),

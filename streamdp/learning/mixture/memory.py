@@ -14,7 +14,7 @@ from streamdp.learning.mixture.curves import MOVES, SIZES, Curves, broad_weights
 from streamdp.learning.mixture.distribution import Distribution
 from streamdp.learning.mixture.records import RecordsPrior
 from streamdp.types import FloatArray, Grid, Json
-from streamdp.types.forms import packed, unpacked
+from streamdp.types.forms import rounded
 
 OTHERS = "other groups"
 """Name of the curves of a batch as other groups of it show."""
@@ -24,6 +24,10 @@ FIRST_BROAD, LEAST_BROAD = 0.03, 0.01
 
 FORGET = 0.03
 """Least weight of a new release in the weights of curves and sizes."""
+
+
+DIGITS = 8
+"""Binary digits of weights that are remembered: `FORGET` is many times their last one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +69,7 @@ class Predictor(Protocol):
         """Return whether no number overflowed."""
 
     def to_json(self) -> Json:
-        """Return a state that `restored` reads exactly, under keys of its own."""
+        """Return a state that `restored` reads, of plain data and arrays, under own keys."""
 
     def restored(self, state: Json) -> Self:
         """Return what a state holds."""
@@ -78,7 +82,8 @@ class Memory:
     Args:
         releases: How many there were.
         predictors: What they say of the next batch.
-        weights: Of curves by their names; those of one batch are normalised together.
+        weights: Of curves by their names, of broad ones the sum; those of one batch are normalised
+            together.
         size_weights: Of `SIZES`.
         records: How many a batch has.
         beside: What the distribution of other groups says of it.
@@ -145,7 +150,7 @@ class Memory:
             self,
             releases=count,
             predictors=tuple(each.updated(facts.inputs, after) for each in self.predictors),
-            weights={**self.weights, **self._reweighed(facts, after, rate)},
+            weights={**self.weights, **self._reweighed(after, rate)},
             size_weights=(1.0 - rate) * self.size_weights + rate * after.size_weights,
             records=self.records.updated(after.number, count),
             beside=self._beside(facts, after),
@@ -156,10 +161,12 @@ class Memory:
         """Return the learned weights of a batch's curves; they sum to one."""
         ends = np.cumsum([len(each.moves) for each in curves.values()])[:-1]
         first = zip(curves, np.split(_first_weights(curves), ends), strict=True)
-        weights = np.concatenate([self.weights.get(name, each) for name, each in first])
+        known = {name: self.weights.get(name, each) for name, each in first}
+        known[BROAD] = known[BROAD].sum() * broad_weights(curves[BROAD])
+        weights = np.concatenate(list(known.values()))
         return np.asarray(weights / weights.sum())
 
-    def _reweighed(self, facts: BatchFacts, after: Update, rate: float) -> dict[str, FloatArray]:
+    def _reweighed(self, after: Update, rate: float) -> dict[str, FloatArray]:
         """Return weights mixed with the posterior ones, by component; none before two releases."""
         if not self.releases:
             return {}
@@ -167,8 +174,7 @@ class Memory:
         mixed = (1.0 - rate) * self._learned_weights(curves) + rate * after.weights
         ends = np.cumsum([len(each.moves) for each in curves.values()])[:-1]
         weights = dict(zip(curves, np.split(mixed, ends), strict=True))
-        broad = max(float(weights[BROAD].sum()), LEAST_BROAD)
-        return weights | {BROAD: broad * broad_weights(facts.broad)}
+        return weights | {BROAD: np.maximum(weights[BROAD].sum(keepdims=True), LEAST_BROAD)}
 
     def _beside(self, facts: BatchFacts, after: Update) -> Regression:
         """Return the regression on other groups, updated if the batch had any."""
@@ -190,11 +196,11 @@ class Memory:
         return finite and all(each.finite() for each in self.predictors)
 
     def to_json(self) -> Json:
-        """Return a state that `restored` reads exactly."""
+        """Return a state that `restored` reads, of plain data and arrays."""
         state: Json = {
             "releases": self.releases,
-            "weights": {name: packed(each) for name, each in self.weights.items()},
-            "sizes": packed(self.size_weights),
+            "weights": {name: rounded(each, DIGITS) for name, each in self.weights.items()},
+            "sizes": rounded(self.size_weights, DIGITS),
             "records": self.records.to_json(),
             "beside": self.beside.to_json(),
             "lost": self.lost,
@@ -209,8 +215,8 @@ class Memory:
         return Memory(
             int(state["releases"]),
             tuple(each.restored(state) for each in self.predictors),
-            {name: unpacked(each) for name, each in state["weights"].items()},
-            unpacked(state["sizes"]),
+            state["weights"],
+            state["sizes"],
             RecordsPrior.from_json(state["records"]),
             Regression.from_json(state["beside"]),
             float(state["lost"]),

@@ -39,6 +39,7 @@ from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
 from streamdp.priors.shapes import Mixture, robust_laplaces
 from streamdp.types import FloatArray, Json, Prior
+from streamdp.types.forms import packed, unpacked
 
 VERSION = 11
 """Version of the state's form."""
@@ -55,6 +56,9 @@ KEEP, MOST_AGAINST = 0.95, 20.0
 
 LEVEL = 0.95
 """How often an interval is to hold its quantile."""
+
+ROUNDING = 2.0**-6
+"""Part of a cell that estimates of the last batch are rounded to."""
 
 REMEMBERED_VALUES = 40
 """Values of a single quantile that are kept: the newest."""
@@ -231,9 +235,8 @@ class BayesianMixture(Learner):
         if self.public and not self.histograms and basis.memory.releases:
             memory = replace(memory, against=self._against(basis, seen.values))
         point = after.posterior_mean.distribution().quantile(self.targets)
-        return memory.to_json() | {
-            "last": [each.tolist() for each in (point, *after.interval(self.targets, LEVEL))]
-        }
+        last = np.stack((point, *after.interval(self.targets, LEVEL)))
+        return packed(memory.to_json() | {"last": np.rint(last / ROUNDING) * ROUNDING})
 
     def smoothed(self, state: Json) -> tuple[Smoothed, ...]:
         """Return the estimate of each quantile of the last batch, with its interval.
@@ -244,7 +247,7 @@ class BayesianMixture(Learner):
         """
         if not state:
             return ()
-        point, low, high = np.array(state["last"])
+        point, low, high = np.array(unpacked(state)["last"])
         unit = float(self.tree.grid.resolution)
         first, last = np.floor(np.minimum(low, point)), np.ceil(np.maximum(high, point))
         ends = first, np.minimum(point + 0.5, last), last
@@ -268,7 +271,7 @@ class BayesianMixture(Learner):
 
     def _memory(self, state: Json) -> Memory:
         start = Memory.start(self.expected_rows, self._predictors())
-        return start.restored(state) if state else start
+        return start.restored(unpacked(state)) if state else start
 
     def _predictors(self) -> tuple[Predictor, ...]:
         """Return the predictors in their initial state."""

@@ -19,7 +19,6 @@ from typing import Literal, Self
 import numpy as np
 
 from streamdp.types import FloatArray, Json
-from streamdp.types.forms import packed, unpacked
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +233,7 @@ class Descent:
         effect = np.minimum(np.arange(len(features)), 1)
         count = int(self.optimizer_state["releases"]) + 1 if self.optimizer_state else 1
         known = (
-            unpacked(self.optimizer_state["information"])
+            self.optimizer_state["information"]
             if self.optimizer_state
             else np.zeros((len(effect),) * 2)
         )
@@ -250,7 +249,7 @@ class Descent:
         phi = self.inverse_scales * np.exp(-rate * np.clip(slope, -1.0, STEEPEST))
         phi = np.clip(phi, *self.bounds)
         weights *= (phi / self.inverse_scales)[:, None]
-        optimizer_state = {"information": packed(known), "releases": count}
+        optimizer_state = {"information": known, "releases": count}
         return replace(self, weights=weights, inverse_scales=phi, optimizer_state=optimizer_state)
 
     def _step(self, gradient: FloatArray, at: FloatArray) -> tuple[FloatArray, Json]:

@@ -42,7 +42,7 @@ def test_intervals_hold_quantiles_of_two_humps_that_the_guess_does_not_know(
 def test_intervals_hold_quantiles_where_half_of_the_records_are_equal_elsewhere_each_day() -> None:
     """Between two cuts lies a pile where none has lain before."""
     random, held = np.random.default_rng(1), []
-    piles = [np.where(random.random(ROWS) < 0.5, 3.0 * random.random(), 0.0) for _ in range(48)]
+    piles = [np.where(random.random(ROWS) < 0.5, 3.0 * random.random(), 0.0) for _ in range(144)]
     batches = [batch(np.where(each, each, random.normal(size=ROWS))) for each in piles]
     made = kind(DECILES, Fraction(1, 10))
     rows, _ = run(made, batches)

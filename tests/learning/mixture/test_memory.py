@@ -19,6 +19,7 @@ from streamdp.learning.mixture.mixture import GroupEvidence, together
 from streamdp.learning.mixture.release_plan import EVEN, cuts
 from streamdp.mechanisms.histograms import Histogram
 from streamdp.types import FloatArray, Grid
+from streamdp.types.forms import packed, unpacked
 
 GRID = Grid(Fraction(1), -10_000, 10_000)
 GUESS = (0.0, 100.0)
@@ -77,10 +78,11 @@ def test_it_survives_json_to_the_bit() -> None:
     """Also where some curves were never asked for."""
     inputs = [np.array([1.0, float(day % 2)]) for day in range(4)]
     memory, _ = along([0.0, 50.0, 20.0, 0.0], inputs, [batch(float(day)) for day in range(4)])
-    text = json.dumps(memory.to_json(), allow_nan=False)
-    assert json.dumps(START.restored(json.loads(text)).to_json()) == text
-    start = START.to_json()
-    assert START.restored(json.loads(json.dumps(start))).to_json() == start
+    text = json.dumps(packed(memory.to_json()), allow_nan=False)
+    again = START.restored(unpacked(json.loads(text)))
+    assert json.dumps(packed(again.to_json())) == text
+    start = json.dumps(packed(START.to_json()))
+    assert json.dumps(packed(START.restored(unpacked(json.loads(start))).to_json())) == start
 
 
 def test_the_broad_curves_never_lose_all_weight() -> None:
@@ -156,4 +158,4 @@ def test_far_batches_leave_finite_numbers(place: float) -> None:
     inputs = [np.array([1.0, 1e6 * (-1.0) ** day]) for day in range(6)]
     memory, _ = along([0.0, place, 0.0, place, place, 0.0], inputs)
     assert memory.finite()
-    json.dumps(memory.to_json(), allow_nan=False)
+    json.dumps(packed(memory.to_json()), allow_nan=False)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -42,9 +40,10 @@ def test_nothing_is_foretold_before_the_first_batch_nor_beyond_the_farthest() ->
     assert (shift, stretch) == (LARGEST[0], -LARGEST[1])
 
 
-def test_it_survives_json() -> None:
-    """To the bit."""
+def test_it_is_remembered_to_three_digits() -> None:
+    """And what is remembered stays as it is."""
     known = Regression.start(2).updated(np.array([1.0, 0.1]), (0.3, 0.7))
-    again = Regression.from_json(json.loads(json.dumps(known.to_json())))
-    assert np.array_equal(again.products, known.products)
-    assert np.array_equal(again.moments, known.moments)
+    again = Regression.from_json(known.to_json())
+    assert again.products == pytest.approx(known.products, rel=2e-4)
+    assert again.moments == pytest.approx(known.moments, rel=2e-4)
+    assert Regression.from_json(again.to_json()).products.tolist() == again.products.tolist()

@@ -9,6 +9,7 @@ import pytest
 
 from streamdp.learning.online_gradient.descent import Descent, LossName, StepsName, laplace
 from streamdp.types import FloatArray
+from streamdp.types.forms import packed, unpacked
 
 LEVELS = np.array([0.25, 0.5, 0.75])
 EFFECTS = np.array([[-1.0, 0.8, -0.5], [0.0, 0.8, -0.5], [1.0, 0.8, -0.5]])
@@ -123,6 +124,6 @@ def test_a_state_survives_json(steps: StepsName) -> None:
     stream = batches(20)
     for features, quantiles in stream[:10]:
         descent = descent.updated(features, quantiles - RADIUS, quantiles + RADIUS)
-    again = start(steps=steps).restored(json.loads(json.dumps(descent.to_json())))
+    again = start(steps=steps).restored(unpacked(json.loads(json.dumps(packed(descent.to_json())))))
     assert np.array_equal(losses(again, stream[10:]), losses(descent, stream[10:]))
     assert again.total_loss == descent.total_loss
