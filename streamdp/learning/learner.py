@@ -178,7 +178,7 @@ class PlansReleases(Protocol):
         return Reading(())
 
     def drawn_before(self, seen: Observation) -> tuple[float, ...]:
-        """Newest values of a single quantile before a release; none where nobody keeps them."""
+        """Newest values drawn before a release; none where nobody keeps them."""
         return ()
 
     def priors_of(self, release_plan: Any) -> Any:

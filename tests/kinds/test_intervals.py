@@ -10,6 +10,8 @@ import pytest
 
 from streamdp.kinds.quantiles.error_bars import width_of_rank
 from streamdp.kinds.quantiles.error_bars.intervals import (
+    Interval,
+    _on_grid,
     across,
     faint,
     hides,
@@ -33,6 +35,7 @@ from tests.benchmarks import outer_quantiles
 from tests.benchmarks.calibration import Data, cell, data, kind_of
 
 GRID = Grid(Fraction(1, 1000), -(2**40), 2**40)
+CENTS = replace(GRID, resolution=Fraction(1, 100))
 DECILES = tuple(Fraction(i, 10) for i in range(1, 10))
 TREE_OF_4 = CANDIDATES["tree of 4, shapes"]
 
@@ -194,7 +197,10 @@ def test_a_stretch_that_is_wide_beside_a_narrow_one_may_be_a_hole() -> None:
     """Of two humps, deciles at the hole may lie across it; of an even batch none is so far off."""
     tree = CANDIDATES["joint"].tree(DECILES, Fraction(1), GRID)
     humps = (5.0, 5.2, 5.4, 5.6, 5.8, 25.0, 25.2, 25.4, 25.6)
-    for values, reaches in ((humps, True), (tuple(np.arange(5.0, 14.0).tolist()), False)):
+    for values, reaches in (
+        (humps, True),
+        (tuple(np.linspace(5.001, 13.002, 9).round(3).tolist()), False),
+    ):
         found = intervals(tree, prior_of(tree), 900, values, Believed(0.0, 5.0))
         gap = values[5] - values[4]
         assert (found[4].upper - values[4] > 0.6 * gap) is reaches
@@ -366,18 +372,48 @@ def test_values_of_a_column_without_a_step_hardly_ever_show_one() -> None:
 
 
 def test_intervals_reach_to_the_next_step() -> None:
-    """Values between steps were drawn off one of those beside them; of joint draws nobody knows."""
+    """Values between steps were drawn off one beside them; public points show nothing."""
     values = (1.35, 2.55, 3.0, 4.0, 5.0, 6.0, 7.65, 9.0, 10.0)
-    ends = []
-    for form in ("binary", "joint"):
-        tree = CANDIDATES[form].tree(
-            DECILES, Fraction(10), replace(GRID, resolution=Fraction(1, 100))
-        )
-        found = intervals(tree, prior_of(tree, 5.0), 1000, values, Believed(5.0, 5.0))
-        ends.append(found[0])
-    assert (ends[0].lower, ends[0].upper) == (1.0, 2.0)
-    assert ends[1].lower > 1.0
-    assert ends[1].upper < 2.0
+    ends = {}
+    for form in ("binary", "joint", "joint, shapes", "tree of 4, shapes"):
+        tree = CANDIDATES[form].tree(DECILES, Fraction(10), CENTS)
+        prior = prior_of(tree, 5.0, shapes=CANDIDATES[form].shapes)
+        found = intervals(tree, prior, 1000, values, Believed(5.0, 5.0))
+        ends[form] = [(each.lower, each.upper) for each in found]
+    for form in ("binary", "joint", "joint, shapes"):
+        assert ends[form][0] == (1.0, 2.0)
+        assert ends[form][6] == (7.0, 8.0)
+    assert ends["tree of 4, shapes"][0][1] < 2.0
+
+
+def test_steps_of_public_points_are_none_of_the_column() -> None:
+    """Centres of shapes at every hundredth cell draw values there, whatever the batch is."""
+    cells, public = np.array([100, 300, 500, 737, 1100]), np.arange(0, 2000, 100)
+    assert step_of(cells) == 100
+    assert step_of(cells, public) == 1
+    assert step_of(cells, np.arange(0, 2000, 7)) == 100
+
+
+@pytest.mark.parametrize(("distance", "reaches"), [(0.05, False), (0.3, True)])
+def test_a_value_on_a_step_reaches_the_next_if_its_rank_is_near(
+    distance: float, reaches: bool
+) -> None:
+    values = np.arange(1.0, 10.0)
+    found = _on_grid(CENTS, 100, values, values - distance, values + distance)
+    assert found[3] == (Interval(3.0, 5.0) if reaches else Interval(4.0 - distance, 4.0 + distance))
+
+
+def test_whole_numbers_on_a_grid_of_hundredths_have_their_quantile_held() -> None:
+    """Half of the records are at most 2: a median is drawn anywhere between 2 and 3."""
+
+    def batch(number: int) -> FloatArray:
+        chance = np.random.default_rng([17, number])
+        shares = [0.3, 0.2, *[0.0625] * 8]
+        return np.asarray(100.0 * chance.choice(np.arange(1, 11), 4000, p=shares))
+
+    whole = Data("whole", batch, "0.01", (3.0, 3.0), 4000)
+    for who in ("auto", "mixture"):
+        assert float(next(cell(whole, "deciles", 4000.0, who, 12))["coverage"] or 0) >= 0.93
 
 
 @pytest.mark.thinned(2)

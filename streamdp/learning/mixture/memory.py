@@ -90,7 +90,7 @@ class Memory:
         lost: Posterior probability that the stream has changed: weight of the curves about the
             guess after the last release. The next prior weights are (1 - lost)·learned +
             lost·initial.
-        drawn: Newest values of a single quantile, in the unit of the column.
+        drawn: Newest values where quantiles are drawn, in the unit of the column.
         against: What releases say against public rows, in nats, at most 0.
     """
 

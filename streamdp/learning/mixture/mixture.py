@@ -61,7 +61,7 @@ ROUNDING = 2.0**-6
 """Part of a cell that estimates of the last batch are rounded to."""
 
 REMEMBERED_VALUES = 40
-"""Values of a single quantile that are kept: the newest."""
+"""Drawn values that are kept: the newest."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -218,7 +218,7 @@ class BayesianMixture(Learner):
         )
 
     def drawn_before(self, seen: Observation) -> tuple[float, ...]:
-        """Newest values of a single quantile, which tell how thin batches are there."""
+        """Newest drawn values: they show steps, and of one quantile how thin batches are there."""
         basis: PlanBasis = seen.release_plan.basis
         return basis.memory.drawn
 
@@ -229,7 +229,7 @@ class BayesianMixture(Learner):
         memory = basis.memory.updated(basis.facts, after)
         if not memory.finite():
             return self.init()
-        if len(seen.values) == len(self.targets) == 1:
+        if not self.histograms:
             drawn = (*basis.memory.drawn, *seen.values)[-REMEMBERED_VALUES:]
             memory = replace(memory, drawn=drawn)
         if self.public and not self.histograms and basis.memory.releases:

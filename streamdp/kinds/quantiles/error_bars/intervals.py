@@ -53,22 +53,35 @@ from streamdp.mechanisms.quantile_tree.planning.rank_law import (
 )
 from streamdp.mechanisms.quantile_tree.pulls import draw_strengths, off_atoms, outside
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
-from streamdp.priors.joint import JointPrior
+from streamdp.priors.joint import JointPrior, Shapes
 from streamdp.priors.shapes import band
-from streamdp.types import FloatArray, IntArray
+from streamdp.types import FloatArray, Grid, IntArray
 
 CHANCE = 1e-3
 """Most that the probability of so many multiples may be, had the column no step."""
 
+NEAR = 0.1
+"""Part of a step within which the interval of a value on it does not reach the next. An interval
+reaches by two deviations of its rank over the records of a step: the quantile is at the next one on
+this side less than once in 40 times then."""
 
-def step_of(cells: IntArray) -> int:
+
+_NO_CELLS: IntArray = np.empty(0, dtype=np.int64)
+
+
+def step_of(cells: IntArray, public: IntArray = _NO_CELLS) -> int:
     """Estimate the step of the column's values, in cells; 1 if none is significant.
 
-    Whole numbers on a grid of hundredths have all records at every hundredth cell. An independent
-    draw finds such cells where many records are; chance alone hardly draws several multiples of one
-    step. Where it would not, values lie on the step, and ends of intervals are rounded to it as to
-    cells. Joint draws fall on public points, which have steps of their own: they show nothing. The
-    least probable step is taken, of all that divide two of the cells.
+    Whole numbers on a grid of hundredths have all records at every hundredth cell. A draw that may
+    fall on any cell finds such cells where many records are; chance alone hardly draws several
+    multiples of one step. Where it would not, values lie on the step, and ends of intervals are
+    rounded to it as to cells. The least probable step is taken, of all that divide two of the
+    cells.
+
+    Args:
+        cells: Of drawn values.
+        public: Cells that draws favour whatever the batch is. A step of their own is none of the
+            column.
     """
     distinct = np.unique(cells[cells != 0])
     found, least = 1, math.log(CHANCE)
@@ -77,9 +90,14 @@ def step_of(cells: IntArray) -> int:
     divisors = np.unique(np.gcd.outer(distinct, distinct)[np.triu_indices(len(distinct), 1)])
     for step in divisors[divisors > 1].tolist():
         count = int((distinct % step == 0).sum())
+        if count < 3:
+            continue
         ways = math.comb(len(distinct), count) * len(divisors)
-        chance = math.log(ways) - count * math.log(step)
-        if count > 2 and chance < least:
+        by_chance = 1.0 / step
+        if len(public):
+            by_chance = max(by_chance, float((public % step == 0).mean()))
+        chance = math.log(ways) + count * math.log(by_chance)
+        if chance < least:
             found, least = step, chance
     return found
 
@@ -146,10 +164,10 @@ def intervals(
         rows: Expected number of records, public.
         values: Released, one a quantile, non-decreasing.
         believed: Place and spread of a batch as the configuration believes.
-        past: Of a single quantile, values of releases before, the newest last.
+        past: Values drawn in releases before, the newest last.
     """
-    scale = believed.scale
-    released = _untied(np.array(values), float(tree.grid.resolution))
+    scale, resolution = believed.scale, float(tree.grid.resolution)
+    released = _untied(np.array(values), resolution)
     ranks, laid = _laid(tree, bool(prior.shapes), rows)
     noisy = is_noisy(tree, rows)
     if len(values) == 1:
@@ -163,8 +181,8 @@ def intervals(
         few = few if len(values) > 1 else released + ROUGHER * (few - released)
         edges = np.stack([np.minimum(edges[0], few[0]), np.maximum(edges[1], few[1])])
     inner = _inwards(released, ranks, tree, prior, rows, believed)
-    if len(past) >= ENOUGH and not noisy:
-        more = [_between_piles(np.array((*past, *values)), float(tree.grid.resolution))]
+    if len(values) == 1 and len(past) >= ENOUGH and not noisy:
+        more = [_between_piles(np.array((*past, *values)), resolution)]
     else:
         more = [off_atoms(tree, prior, rows, np.array(values))]
         more.append(across(tree, rows, released, tuple(faint(tree, rows)), scale))
@@ -174,7 +192,8 @@ def intervals(
         edges = np.array([[-np.inf], [np.inf]])
     lower, upper = _bracketed(tree, rows, *edges)
     drawn = np.array(values)
-    return _on_grid(tree, drawn, np.minimum(lower, drawn), np.maximum(upper, drawn))
+    step = _step(tree, prior, np.array((*past, *values)))
+    return _on_grid(tree.grid, step, drawn, np.minimum(lower, drawn), np.maximum(upper, drawn))
 
 
 def _between_piles(values: FloatArray, resolution: float) -> FloatArray:
@@ -363,16 +382,37 @@ def _bracketed(
     return lower, upper
 
 
+def _step(tree: QuantileTree, prior: JointPrior, values: FloatArray) -> int:
+    """Return the step of values that were drawn by one tree, in cells; 1 where they show none."""
+    if tree.node == "joint" and not tree.spread:
+        return 1
+    resolution = float(tree.grid.resolution)
+    joint = tree.node == "joint" and prior.shapes is not None
+    public = _centre_cells(prior.shapes, resolution) if joint and prior.shapes else _NO_CELLS
+    return step_of(np.rint(values / resolution).astype(np.int64), public)
+
+
+@functools.lru_cache(maxsize=16)
+def _centre_cells(shapes: Shapes, resolution: float) -> IntArray:
+    """Return the cells of the centres of shapes, increasing: found once for many releases."""
+    return np.unique(np.rint(shapes.centres / resolution)).astype(np.int64)
+
+
 def _on_grid(
-    tree: QuantileTree, values: FloatArray, lower: FloatArray, upper: FloatArray
+    grid: Grid, step: int, values: FloatArray, lower: FloatArray, upper: FloatArray
 ) -> tuple[Interval, ...]:
-    """Rounded outwards to cells; to the step of the values, where they reach beyond a cell."""
-    grid, resolution = tree.grid, float(tree.grid.resolution)
+    """Rounded outwards to cells; to the step of the values, where they reach far enough.
+
+    A value between two steps lies where no records are: its quantile is at one of them. One on a
+    step may belong to the next if its rank is near the end of its records.
+    """
+    resolution = float(grid.resolution)
     cells = np.rint(values / resolution).astype(np.int64)
     low, high = np.floor(lower / resolution + 1e-9), np.ceil(upper / resolution - 1e-9)
-    step = step_of(cells) if tree.node == "independent" else 1
-    low = np.where(cells - low > 1, step * np.floor(low / step), low)
-    high = np.where(high - cells > 1, step * np.ceil(high / step), high)
+    between, near = cells % step != 0, max(1.0, NEAR * step)
+    low = np.where(between | (cells - low > near), step * np.floor(low / step), low)
+    high = np.where(between | (high - cells > near), step * np.ceil(high / step), high)
+    low, high = np.minimum.accumulate(low[::-1])[::-1], np.maximum.accumulate(high)
     low, high = low.clip(grid.lower, grid.upper), high.clip(grid.lower, grid.upper)
     pairs = zip(low.tolist(), high.tolist(), strict=True)
     return tuple(Interval(grid.value(int(a)), grid.value(int(b))) for a, b in pairs)
