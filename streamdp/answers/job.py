@@ -436,9 +436,7 @@ class ColumnDistribution:
         Raises:
             QuestionError: An end lies beyond what was counted.
         """
-        ends = [self._cell(each) for each in (above, up_to) if each is not None]
-        for each in ends:
-            self._require_counted(each, places)
+        ends = [self._counted_cell(each, places) for each in (above, up_to) if each is not None]
         found = share(self.history, self.scales, self._weights(places), np.array(ends, dtype=float))
         sign = np.array(
             ([-1.0] if above is not None else []) + ([1.0] if up_to is not None else [])
@@ -474,10 +472,6 @@ class ColumnDistribution:
     def _weights(self, places: IntArray) -> dict[int, float]:
         size = self.history.sizes[places]
         return dict(zip(places.tolist(), (size / size.sum()).tolist(), strict=True))
-
-    def _cell(self, value: float) -> float:
-        """The last cell at or below a value."""
-        return float(math.floor(Fraction(str(value)) / self.resolution))
 
     def cells(self, places: IntArray) -> FloatArray:
         """Cells between which the distribution of some batches is told."""
@@ -520,17 +514,20 @@ class ColumnDistribution:
         """Shares at the usual lowest and highest cut of some batches."""
         return outermost(self.history, places)
 
-    def _require_counted(self, cell: float, places: IntArray) -> None:
+    def _counted_cell(self, value: float, places: IntArray) -> float:
+        """The last cell at or below a value; it lies between the outermost cuts."""
+        cell = math.floor(Fraction(str(value)) / self.resolution)
         cells = [self.history.shares[place].cells for place in places]
         low, high = min(each.min() for each in cells), max(each.max() for each in cells)
         if not low <= cell <= high:
             unit = float(self.resolution)
             raise QuestionError(
-                f"{cell * unit:g} lies beyond what was counted: cuts lie between {low * unit:g}"
+                f"{value:g} lies beyond what was counted: cuts lie between {low * unit:g}"
                 f" and {high * unit:g}",
                 where=self.job,
                 hint="a quantile further out in `quantiles` of the job puts cuts there in future",
             )
+        return float(cell)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -727,9 +724,10 @@ def _refuse(measured: Measured, group: Group) -> NoReturn:
     if not counts:
         raise QuestionError(
             f"the newest release of {measured.job} has no counts between cuts",
-            hint="jobs of quantiles count from their second release on, with `learner: mixture` as"
-            " by default; of others --records, --total and --mean tell, and `streamdp report` and"
-            " the page show how they changed",
+            hint="jobs of two quantiles or more count from their second release on; a single one is"
+            f" drawn each time, and `streamdp learned {measured.job}` says why others are. Of other"
+            " kinds --records, --total and --mean tell; `streamdp report` and the page show how"
+            " values changed",
         )
     _refuse_group(measured, group)
 
@@ -819,6 +817,14 @@ def _of_part(
             hint="ask for the number of records with --records",
         )
     if not own:
+        if group not in measured.groups:
+            _refuse_group(measured, group)
+        if part in measured.parts:
+            raise QuestionError(
+                f"the release of {release.batch.key!r} by {measured.job} has no group"
+                f" {' '.join(group)!r}",
+                hint="ask about batches that have it",
+            )
         raise QuestionError(
             f"the release of {release.batch.key!r} by {measured.job} has no measure {part!r}",
             hint=f"its measures are: {', '.join(measured.parts)}",

@@ -44,7 +44,11 @@ def labels(dimension: Dimension) -> tuple[str, ...]:
 
 
 def described(
-    name: str, cells: Sequence[str], nulls: str = "drop", part: str | None = None
+    name: str,
+    cells: Sequence[str],
+    nulls: str = "drop",
+    part: str | None = None,
+    zone: str = "UTC",
 ) -> Dimension:
     """The axis that has these cells, as far as conditions look at it.
 
@@ -55,7 +59,7 @@ def described(
     >>> described("origin", ["EWR", "JFK", "(other)"], "other").values
     ('EWR', 'JFK')
     """
-    clock = None if part is None else TimePart(part)  # type: ignore[arg-type]
+    clock = None if part is None else TimePart(part, zone)  # type: ignore[arg-type]
     nulls_: Literal["cell", "drop"] = "cell" if nulls == "cell" else "drop"
     listed = list(cells[: len(cells) - (nulls == "cell")])
     if clock is not None:

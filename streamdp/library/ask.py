@@ -9,9 +9,10 @@ threads are those of all that is computed there.
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cache
@@ -94,6 +95,9 @@ ALL = "all"
 """The period of all batches, of which those without counts are left out."""
 
 MOVED = "all deciles together"
+
+MOST_BINS = 200
+"""Bins of a histogram, at most: one takes as long as a share."""
 
 _KINDS: dict[str, Kind] = {
     "period": "text",
@@ -209,6 +213,7 @@ class Ask:
         """
         if above is None and up_to is None:
             raise QuestionError("a share is above a value, up to one, or between two")
+        _require_finite(each for each in (above, up_to) if each is not None)
         if above is not None and up_to is not None and above >= up_to:
             raise QuestionError(f"nothing is above {above:g} and up to {up_to:g}")
         of = self.measured.united(self._groups(group, where))
@@ -230,13 +235,15 @@ class Ask:
         partial: bool = False,
     ) -> Table:
         """The share of records in each bin between cuts, or in about so many bins."""
+        if not 1 <= (cuts if isinstance(cuts, int) else len(cuts)) <= MOST_BINS:
+            raise QuestionError(f"a histogram has 1 to {MOST_BINS} bins, or as many cuts")
+        if not isinstance(cuts, int):
+            _require_finite(cuts)
         whole = self._period(over)
         places = self.measured.within(whole, partial)
         of = self.measured.distribution(tuple(group))
         own = of.of(places, partial or over == ALL)
         ends = of.ranges(cuts, own) if isinstance(cuts, int) else tuple(sorted(set(cuts)))
-        if not ends:
-            raise QuestionError("a histogram has at least one cut")
         rows = []
         for low, high in zip((None, *ends), (*ends, None), strict=True):
             found = of.share(low, high, own)
@@ -490,7 +497,7 @@ class Ask:
             if not partial or all(counts_records(measured.releases[place], each) for each in met)
         ]
         if not kept:
-            raise QuestionError(f"no release of {measured.job} there counted records")
+            raise QuestionError(f"no release of {measured.job} in this period counted all records")
         return summed(measured.records(kept, each) for each in met)
 
     def _total(self, measure: str, places: tuple[int, ...], groups: tuple[Group, ...]) -> Answer:
@@ -528,6 +535,12 @@ def _row(
 ) -> dict[str, Json]:
     about = {"unit": unit, "left_out": left_out, "spent": 0.0}
     return {"period": name, "question": question, **asdict(answer), **about}
+
+
+def _require_finite(values: Iterable[float]) -> None:
+    for each in values:
+        if not math.isfinite(each):
+            raise QuestionError(f"a value is a finite number, and {each:g} is none")
 
 
 def _table(rows: Sequence[Mapping[str, Json]]) -> Table:

@@ -36,15 +36,27 @@ STATISTICS = """
       delays: {sum: arrival_delay, resolution: 1, bounds: [-60, 300]}
       planes: {mean: air_time, resolution: 1, bounds: [0, 1000]}
 """
+WORKLOAD = """
+  weekdays:
+    kind: workload
+    source: flights
+    dimensions:
+      origin: {values: [EWR, JFK, LGA]}
+      day: {column: date, part: weekday}
+    marginals: 2
+    expected_rows: 850
+    epsilon: 1
+"""
 RANGE = "2013-01-02..2013-01-10"
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with ten days of deciles and of statistics, released."""
+    """A folder with ten days of deciles, statistics and a workload, released."""
     folder = tmp_path_factory.mktemp("asked")
     text = DEMO.read_text().replace("end: 2014-01-01", "end: 2013-01-11")
-    text = text.replace("batch: 0.3 ", "batch: 5 ").replace("\nsinks:", f"{STATISTICS}\nsinks:")
+    text = text.replace("batch: 0.3 ", "batch: 9 ")
+    text = text.replace("\nsinks:", f"{STATISTICS}{WORKLOAD}\nsinks:")
     (folder / "config.yaml").write_text(text)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
@@ -204,6 +216,11 @@ def test_changes_are_said_in_words() -> None:
         (("--quantile", ".9999", "--over", RANGE), "beyond what was counted"),
         (("--above", "900", "--over", RANGE), "beyond what was counted"),
         (("--quantile", "1.5", "--over", RANGE), "lies between 0 and 1"),
+        (("--above", "inf"), "inf is none"),
+        (("--above", "nan", "--up-to", "9"), "nan is none"),
+        (("--above", "1e308"), "1e+308 lies beyond what was counted"),
+        (("--histogram", "0"), "1 to 200 bins"),
+        (("--histogram", "1000000000"), "1 to 200 bins"),
         (("--quantile", ".5", "--over", "soon"), "is no period"),
         (("--quantile", ".5", "--over", RANGE, "--group", "JFK"), "has no groups"),
         (("--compare", RANGE, "2013-01-09"), "have batches in common"),
@@ -220,6 +237,18 @@ def test_what_does_not_add_up_is_refused() -> None:
     """A mean of days is no mean of a period."""
     assert "do not add up" in refused("traffic", "--total", "planes", "--over", "10d")
     assert "no counts between cuts" in refused("traffic", "--quantile", ".5", "--over", "10d")
+
+
+def test_a_group_that_is_not_there_is_named() -> None:
+    """And not taken for a missing measure."""
+    assert "no group 'SFO'" in refused("traffic", "--total", "flights", "--group", "SFO")
+
+
+def test_records_of_a_workload_are_asked_for_by_a_part_of_their_time() -> None:
+    """On Mondays and Tuesdays, three of the ten days."""
+    (part,) = asked("weekdays", "--records", "--where", "day < 3")
+    (whole,) = asked("weekdays", "--records")
+    assert part["lower"] < 2674 < part["upper"] < whole["lower"] < 8832 < whole["upper"]
 
 
 def test_parts_of_a_period_are_answered_when_asked_for() -> None:
