@@ -131,10 +131,17 @@ class Observation:
     counted: tuple[Histogram, ...] | None = None
 
 
-class LearnsPriors(Protocol):
-    """Makes priors of the next release from past ones, by four pure functions."""
+class Learner(Protocol):
+    """Plans releases from past ones; has no argument for data.
+
+    One that makes priors alone has the first four methods and inherits the others: it plans no
+    release, so that every quantile is drawn under its `priors`, and tells nothing else.
+    """
 
     __slots__ = ()
+
+    counts_records: ClassVar[bool] = False
+    """Whether released values may follow from noisy counts instead of being drawn."""
 
     def describe(self) -> Json:
         """Public parameters a state depends on."""
@@ -153,15 +160,6 @@ class LearnsPriors(Protocol):
     def observe(self, state: Json, seen: Observation) -> Json:
         """The state after one more release."""
         ...
-
-
-class PlansReleases(Protocol):
-    """Plans releases; by default none, so the caller draws every quantile under `priors`."""
-
-    __slots__ = ()
-
-    counts_records: ClassVar[bool] = False
-    """Whether released values may follow from noisy counts instead of being drawn."""
 
     def mechanisms(self) -> tuple[QuantileTree | Histograms, ...]:
         """Return the mechanisms of all its plans; none if it makes priors alone."""
@@ -193,12 +191,6 @@ class PlansReleases(Protocol):
         """Return evidence for the groups released after this one (`kinds.grouped` hands it on)."""
         return ()
 
-
-class TellsBeliefs(Protocol):
-    """Reports what a state has learned; by default nothing but its priors."""
-
-    __slots__ = ()
-
     def smoothed(self, state: Json) -> tuple[Smoothed, ...]:
         """An estimate of each quantile of the last batch; none if it is the release itself."""
         return ()
@@ -210,15 +202,6 @@ class TellsBeliefs(Protocol):
     def linear_priors(self, state: Json) -> LinearPriors | None:
         """Priors that depend on features linearly; None if it has none."""
         return None
-
-
-class Learner(LearnsPriors, PlansReleases, TellsBeliefs, Protocol):
-    """Plans releases from past ones; has no argument for data.
-
-    A learner that makes priors alone has the four methods of `LearnsPriors` and inherits the rest.
-    """
-
-    __slots__ = ()
 
     @property
     def gradient_share(self) -> Fraction:

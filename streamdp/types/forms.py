@@ -105,13 +105,13 @@ def packed(state: Json) -> Json:
 
     plain = shapes(state)
     content = np.concatenate((np.empty(0), *arrays)).astype(_EXACT).view(np.uint8).reshape(-1, 8)
-    numbers = base64.b85encode(zlib.compress(content.T.tobytes())).decode("ascii")
+    numbers = base64.b64encode(zlib.compress(content.T.tobytes())).decode("ascii")
     return {**plain, _NUMBERS: numbers}
 
 
 def unpacked(state: Json) -> Json:
     """The inverse of `packed`; older states have the numbers of each array beside its shape."""
-    left = zlib.decompress(base64.b85decode(state[_NUMBERS])) if _NUMBERS in state else b""
+    left = zlib.decompress(base64.b64decode(state[_NUMBERS])) if _NUMBERS in state else b""
     numbers = np.frombuffer(left, np.uint8).reshape(8, -1).T.ravel().view(_EXACT).astype(np.float64)
     start = 0
 

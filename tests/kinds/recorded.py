@@ -158,8 +158,8 @@ def _lines(count: int) -> list[str]:
 
 
 def _plain(value: Json) -> Json:
-    """A stored document as it is; a long one, such as a learner's state, by its digest."""
-    if isinstance(value, str) and len(value) > LONGEST:
+    """A stored document as it is; a long one, or one of packed numbers, by its digest."""
+    if isinstance(value, str) and (len(value) > LONGEST or '"packed": ' in value):
         return hashlib.sha256(value.encode()).hexdigest()
     try:
         return json.loads(value) if isinstance(value, str) else value

@@ -134,11 +134,7 @@ class Averages:
         return cls({}, Regression.start(1), LocationScale(0.0, 1.0))
 
     def predict(self, inputs: FloatArray) -> dict[str, Distribution]:
-        """Return believed distributions of a batch by name; none before the first release.
-
-        Args:
-            inputs: Public numbers of the batch, a one first; shape (d,).
-        """
+        """Return believed distributions of a batch by name; none before the first release."""
         believed = dict(self.distributions)
         if believed and len(inputs) > 1:
             away = self._numbers(inputs).predict(inputs)
@@ -146,12 +142,7 @@ class Averages:
         return believed
 
     def updated(self, inputs: FloatArray, after: Update) -> Averages:
-        """Return what is known after one more release.
-
-        Args:
-            inputs: Public numbers of the batch, a one first; shape (d,).
-            after: Belief about it after the release.
-        """
+        """Return what is known after one more release."""
         found, releases = after.posterior_mean.distribution(), after.before.releases
         found = found.with_tails_drawn_in(MEASURED * np.sqrt(after.evidence.unit), PULL)
         origin = self.origin if releases else found.location_scale()

@@ -93,7 +93,8 @@ class Belief:
     @cached_property
     def marginal(self) -> Distribution:
         """Predictive cdf of the batch, the weighted mean of the curves."""
-        at = self._support(self.weights, np.empty(0))
+        kept = self.weights > LEAST_WEIGHT
+        at = self.only(kept).support(self.weights[kept], np.empty(0))
         return Distribution.about(at, self.weights @ self.cdf(at))
 
     @property
@@ -101,13 +102,20 @@ class Belief:
         """Number of learned curves; those about the guess follow."""
         return len(self.weights) - len(self.groups[BROAD].moves)
 
-    def cdf(self, cells: FloatArray, kept: BoolArray | None = None) -> FloatArray:
-        """Return the cdf of each curve at some cells, shape (i, c)."""
-        return np.concatenate([group.cdf(cells) for group in self._groups(kept)])
+    def only(self, kept: BoolArray) -> Belief:
+        """Return some of the curves, with the weights that they have."""
+        parts = np.split(kept, np.cumsum([len(each.moves) for each in self.groups.values()])[:-1])
+        pairs = zip(self.groups.items(), parts, strict=True)
+        groups = {name: Curves(each.of, each.moves[part]) for (name, each), part in pairs}
+        return replace(self, groups=groups, weights=self.weights[kept])
 
-    def quantiles(self, shares: FloatArray, kept: BoolArray | None = None) -> FloatArray:
+    def cdf(self, cells: FloatArray) -> FloatArray:
+        """Return the cdf of each curve at some cells, shape (i, c)."""
+        return np.concatenate([group.cdf(cells) for group in self.groups.values()])
+
+    def quantiles(self, shares: FloatArray) -> FloatArray:
         """Return the quantiles of each curve at some levels, shape (i, s)."""
-        return np.concatenate([group.quantiles(shares) for group in self._groups(kept)])
+        return np.concatenate([group.quantiles(shares) for group in self.groups.values()])
 
     def centres(self, targets: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the location and scale of a Laplace prior of each quantile; each (m,).
@@ -118,10 +126,11 @@ class Belief:
         """
         weights = self.explained(self.weights[:, None])[:, 0]
         kept = weights > LEAST_WEIGHT
-        places, of = self.quantiles(targets, kept), weights[kept]
+        curves, of = self.only(kept), weights[kept]
+        places = curves.quantiles(targets)
         tenths = np.array([TENTH, 0.5, 1.0 - TENTH])
         low, middle, high = weighted_quantiles(places, of, tenths)
-        off, taught = np.abs(places - middle), of * (np.flatnonzero(kept) < self.learned_count)
+        off, taught = np.abs(places - middle), of * (np.arange(len(of)) < curves.learned_count)
         mean = taught @ off / max(float(taught.sum()), FLOOR)
         return middle, np.maximum((high - low) / LAPLACE_TENTHS, mean)
 
@@ -132,7 +141,8 @@ class Belief:
         told = np.bincount(parents, told, len(self.weights)).astype(float)
         kept = told > LEAST_WEIGHT
         if not kept[self.learned_count :].any():
-            found = self._beyond(found, evidence.cells, told[kept] / told[kept].sum(), kept)
+            weights_told = told[kept] / told[kept].sum()
+            found = self.only(kept)._beyond(found, evidence.cells, weights_told)
         of_curves = np.bincount(parents, weights.sum(axis=1), len(self.weights)).astype(float)
         return Update(self, finer, evidence, found, of_curves, weights.sum(axis=0))
 
@@ -159,21 +169,22 @@ class Belief:
             told = self.explained(weights)
             of_curve = told.sum(axis=1)
             kept = of_curve > LEAST_WEIGHT
+            curves = self.only(kept)
             likely = told[kept] / told[kept].sum()
             pulled = np.einsum("ik,ic,kcd->kd", likely, off[kept], inverse)
-            at = self._support(of_curve, evidence.cells)
+            at = curves.support(of_curve[kept], evidence.cells)
             of, before = likely.sum(axis=1), likely.sum(axis=1) @ predicted[kept]
             known = before + np.einsum("kcd,kd->c", among, pulled)
             if kernel is not None:
                 known = before + (likely * kernel.at(kernel.means, predicted[kept, 0])).sum()
             curve = (1.0 - BASE_WEIGHT) * before + BASE_WEIGHT * there
-            shares = (1.0 - BASE_WEIGHT) * (of @ self.cdf(at, kept))
+            shares = (1.0 - BASE_WEIGHT) * (of @ curves.cdf(at))
             mean = _through(shares + BASE_WEIGHT * marginal.cdf(at), curve, known)
             marginal = Distribution.about(at, mean)
         return PosteriorMean(at, mean), of_curve, weights
 
     def _beyond(
-        self, known: PosteriorMean, cells: FloatArray, weights: FloatArray, kept: BoolArray
+        self, known: PosteriorMean, cells: FloatArray, weights: FloatArray
     ) -> PosteriorMean:
         """Replace the tails of the posterior mean, which no count covers, by the median curve's.
 
@@ -184,8 +195,7 @@ class Belief:
         Args:
             known: Of the batch.
             cells: That evidence is of.
-            weights: Of the curves that are kept.
-            kept: Those that are likely after the release.
+            weights: Of the curves after the release.
         """
         if not len(cells):
             return known
@@ -196,7 +206,7 @@ class Belief:
         alone = first == last
         left = TAIL_LEVELS[low > TAIL_LEVELS] if alone or low < COVERED else np.empty(0)
         right = TAIL_LEVELS[high < TAIL_LEVELS] if alone or high > 1.0 - COVERED else np.empty(0)
-        places = self.quantiles(np.concatenate((left, right, [low, high])), kept)
+        places = self.quantiles(np.concatenate((left, right, [low, high])))
         lengths = places[:, :-2] - np.repeat(places[:, -2:], (len(left), len(right)), axis=1)
         away = weighted_quantiles(lengths, weights, np.array([0.5]))[0]
         inner |= (known.cells < first) & (not len(left)) | (known.cells > last) & (not len(right))
@@ -248,25 +258,15 @@ class Belief:
         weights = np.exp(logs - logs.max())
         return np.asarray(weights / weights.sum())
 
-    def _support(self, weights: FloatArray, cells: FloatArray) -> FloatArray:
+    def support(self, weights: FloatArray, cells: FloatArray) -> FloatArray:
         """Choose about PLACES cells at which the mean cdf is tabulated, and some given ones."""
-        kept = weights > LEAST_WEIGHT
-        flat = self.quantiles(LEVELS, kept).clip(self.grid.lower - 1, self.grid.upper).ravel()
+        flat = self.quantiles(LEVELS).clip(self.grid.lower - 1, self.grid.upper).ravel()
         order = np.argsort(flat)
-        sums = np.cumsum((weights[kept, None] * PARTS).ravel()[order])
+        sums = np.cumsum((weights[:, None] * PARTS).ravel()[order])
         wanted = np.linspace(0.001, 0.999, PLACES) * sums[-1]
         inner = flat[order][np.searchsorted(sums, wanted).clip(max=len(flat) - 1)]
         first, last = self.grid.lower, max(self.grid.upper - 1, self.grid.lower)
         return np.unique(np.concatenate((np.floor(inner), cells)).clip(first, last))
-
-    def _groups(self, kept: BoolArray | None) -> tuple[Curves, ...]:
-        """All curves, or some of them."""
-        groups = tuple(self.groups.values())
-        if kept is None:
-            return groups
-        parts = np.split(kept, np.cumsum([len(group.moves) for group in groups])[:-1])
-        pairs = zip(groups, parts, strict=True)
-        return tuple(replace(group, moves=group.moves[part]) for group, part in pairs)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

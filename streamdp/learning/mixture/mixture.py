@@ -203,10 +203,8 @@ class BayesianMixture(Learner):
         """
         seen = Observation((), release_plan=release_plan, counted=counted)
         after = self._after(seen)
-        grid, found = (
-            self.tree.grid,
-            after.posterior_mean.distribution().quantile_cells(self.targets),
-        )
+        grid = self.tree.grid
+        found = after.posterior_mean.distribution().quantile_cells(self.targets)
         low, high = after.interval(self.targets, LEVEL)
         ends = np.minimum(np.floor(low), found), found, np.maximum(np.ceil(high), found)
         lower, value, upper = (each.clip(grid.lower, grid.upper).astype(np.int64) for each in ends)
@@ -351,17 +349,13 @@ class BayesianMixture(Learner):
 
     def _after(self, seen: Observation) -> Update:
         """Return the posterior after a release."""
-        basis: PlanBasis = seen.release_plan.basis
-        if isinstance(seen.release_plan, CountedPlan):
-            return basis.after(seen.counted or (), seen.release_plan.histograms)
-        return basis.belief.after(self._drawn(seen))
-
-    def _drawn(self, seen: Observation) -> Evidence:
-        """Return the evidence of drawn quantiles."""
-        basis: PlanBasis = seen.release_plan.basis
         plan = seen.release_plan
+        basis: PlanBasis = plan.basis
+        if isinstance(plan, CountedPlan):
+            return basis.after(seen.counted or (), plan.histograms)
         cells = np.rint(np.array(seen.values) / float(plan.tree.grid.resolution))
-        return Evidence.drawn(plan.tree, cells, basis.memory.records.mean, plan.prior)
+        rows = basis.memory.records.mean
+        return basis.belief.after(Evidence.drawn(plan.tree, cells, rows, plan.prior))
 
 
 def together(groups: Sequence[GroupEvidence]) -> Distribution:

@@ -121,7 +121,7 @@ class Posterior:
             weights = before.weighed_by_draw(evidence.draw, kernel)
         weights = before.explained(weights)
         kept = weights.sum(axis=1) > LEAST_WEIGHT
-        likely, curves, off = weights[kept], before.cdf(cells, kept), off[kept]
+        likely, curves, off = weights[kept], before.only(kept).cdf(cells), off[kept]
         gains = shared @ inverse
         whole = g_variances[:, :, 0] * (u * (1.0 - u)) + d2 * (h * (1.0 - h))
         if evidence.number is not None:
@@ -134,7 +134,7 @@ class Posterior:
                 of = size == k
                 means[of] = curves[curve[of]] + off[curve[of]] @ gain.T
         else:
-            levels = before.cdf(evidence.cells, kept)[:, 0]
+            levels = before.cdf(evidence.cells)[kept, 0]
             moved = kernel.at(kernel.means, levels)[curve, size][:, None]
             told = 1.0 - kernel.at(kernel.left, levels)[curve, size][:, None]
             own = np.maximum(shared[:, at[0]], FLOOR)

@@ -7,14 +7,13 @@ little is left open. Both follow from past releases and public facts alone: any 
 private enough (`mechanisms/PRIVACY.md` 3.10).
 
 Beside the counts, two things depend on the levels: `online-gradient` has a prior for each of them,
-so its signature names levels other than these (`online_gradient.learner`), and `expected_errors`
-takes them to be about evenly spaced.
+so its signature names them (`online_gradient.learner`), and `expected_errors` takes them to be
+about evenly spaced.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -71,21 +70,6 @@ def cuts(believed: Distribution, levels: FloatArray) -> list[int]:
     return [int(cell) for cell in np.where(nearer, below, above)]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _BetweenCuts:
-    """Expected squared error of the cdf between the cuts of one stage, by curve and quantile.
-
-    Args:
-        curve_error: As curves differ, shape (i, m).
-        bridge_variance: As batches are off their curves, shape (i, m).
-        prior_error: Squared distance from the believed quantile, shape (i, m).
-    """
-
-    curve_error: FloatArray
-    bridge_variance: FloatArray
-    prior_error: FloatArray
-
-
 def expected_errors(
     belief: Belief,
     targets: FloatArray,
@@ -102,16 +86,18 @@ def expected_errors(
         plans: Shares of the price.
         variance: Of the noise of a count that has a share of the price.
     """
-    kept = belief.weights > LEAST_WEIGHT
-    weights = belief.weights[kept] / belief.weights[kept].sum()
-    at = belief.cdf(cuts)[kept]
+    curves = belief.only(belief.weights > LEAST_WEIGHT)
+    weights, at = curves.weights / curves.weights.sum(), curves.cdf(cuts)
     mean, size = weights @ at, float(belief.size_weights @ SIZES**2)
     off = at - mean
     prior = off.T @ (off * weights[:, None]) + size * bridge(mean, mean)
     # What unit noises of the bins do to shares sum_j/total: sum_j less F times the total.
     below = np.tri(len(cuts), len(cuts) + 1) - mean[:, None]
     noise = below @ below.T / belief.records.mean**2
-    opened = _between_cuts(belief, targets, cuts, at, belief.quantiles(targets)[kept], mean)
+    places = curves.quantiles(targets)
+    curve_error, off_curve, prior_error = _between_cuts(
+        belief.marginal, targets, cuts, at, places, mean
+    )
 
     def posterior_variance(each: float) -> float:
         """Return the cdf's posterior variance, averaged over the cuts, for counts of this noise."""
@@ -121,16 +107,12 @@ def expected_errors(
     errors = []
     gap = 1.0 / (len(cuts) + 1)
     for plan in plans:
-        between, precision, after = (
-            opened.curve_error + opened.bridge_variance * size,
-            0.0,
-            opened.prior_error,
-        )
+        between, precision, after = curve_error + off_curve * size, 0.0, prior_error
         for stage, share in enumerate(plan):
             precision += 1.0 / max(variance(share), LEAST_VARIANCE)
             if stage:
                 near = np.minimum(ABOUT * np.sqrt(after) / gap, 0.5)
-                now = opened.curve_error * np.minimum(1.0, after / opened.prior_error)
+                now = curve_error * np.minimum(1.0, after / prior_error)
                 between = np.minimum(between, now + size * gap * near * (1.0 - near))
             after = posterior_variance(1.0 / precision) + between
         errors.append(float(weights @ np.sqrt(np.maximum(after, 0.0)).mean(axis=1)))
@@ -138,22 +120,26 @@ def expected_errors(
 
 
 def _between_cuts(
-    belief: Belief,
+    believed: Distribution,
     targets: FloatArray,
     cuts: FloatArray,
     at: FloatArray,
     places: FloatArray,
     mean: FloatArray,
-) -> _BetweenCuts:
-    """Return the expected errors between the cuts.
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return expected squared errors of the cdf between the cuts of one stage.
 
     Args:
-        belief: About the batch.
+        believed: Distribution of the batch.
         targets: Quantiles, shape (m,).
         cuts: Shape (k,).
         at: Shares of the curves at the cuts, shape (i, k).
         places: Quantiles of the curves, shape (i, m).
         mean: Shares at the cuts, all curves together, shape (k,).
+
+    Returns:
+        By curve and quantile, each shape (i, m): as curves differ, as batches are off their curves
+        with a size of one, and the squared distance from the believed quantile.
     """
     cell, ends = np.searchsorted(cuts, places), ((0, 0), (1, 1))
     of, whole = np.pad(at, ends, constant_values=((0, 0), (0, 1))), np.pad(mean, 1)
@@ -161,11 +147,11 @@ def _between_cuts(
     first = np.take_along_axis(of, cell, axis=1)
     held = np.maximum(np.take_along_axis(of, cell + 1, axis=1) - first, LEAST)
     inside = ((targets - first) / held).clip(0.0, 1.0)
-    believed = belief.marginal.cdf(places)
+    level = believed.cdf(places)
     rise = np.maximum(whole[cell + 1] - whole[cell], LEAST)
-    guessed = ((believed - whole[cell]) / rise).clip(0.0, 1.0)
-    return _BetweenCuts(
+    guessed = ((level - whole[cell]) / rise).clip(0.0, 1.0)
+    return (
         REMAINING * ((guessed - inside) * held) ** 2,
         held * inside * (1.0 - inside),
-        np.maximum((believed - targets) ** 2, LEAST),
+        np.maximum((level - targets) ** 2, LEAST),
     )

@@ -84,22 +84,13 @@ class Gradient:
         return cls(levels, Descent.start(levels, 1, loss, steps))
 
     def predict(self, inputs: FloatArray) -> dict[str, Distribution]:
-        """Return the distribution through the locations of the priors, by its name.
-
-        Args:
-            inputs: Public numbers of the batch, a one first; shape (d,).
-        """
+        """Return the distribution through the locations of the priors, by its name."""
         if not self.began:
             return {}
         return {GRADIENT: _through(self.quantiles(inputs), self.levels)}
 
     def updated(self, inputs: FloatArray, after: Update) -> Gradient:
-        """Return the priors after one more release.
-
-        Args:
-            inputs: Public numbers of the batch, a one first; shape (d,).
-            after: Belief about it after the release.
-        """
+        """Return the priors after one more release."""
         found, levels = after.posterior_mean.distribution(), self.levels
         place, where = found.location_scale(), found.quantile(levels)
         far = abs(np.log(place.half_width / self.unit.half_width)) > np.log(RESCALED)
@@ -205,7 +196,7 @@ def _through(places: FloatArray, levels: FloatArray) -> Distribution:
     return Distribution.about(cells, shares)
 
 
-VERSION = 3
+VERSION = 4
 """Version of the state's form."""
 
 
@@ -224,10 +215,7 @@ class OnlineGradient(BayesianMixture):
     def describe(self) -> Json:
         """Return the public parameters that a state depends on."""
         about: Json = {"learner": "online-gradient", "version": VERSION, "guess": list(self.guess)}
-        about |= {"loss": self.loss, "steps": self.steps}
-        levels = self._levels()
-        known = np.array_equal(levels, _levels_of_version_3(self.targets))
-        return about if known else about | {"levels": levels.tolist()}
+        return about | {"loss": self.loss, "steps": self.steps, "levels": self._levels().tolist()}
 
     def linear_priors(self, state: Json) -> LinearPriors | None:
         """Return the priors' weights and scales; None before a release."""
@@ -255,12 +243,3 @@ class OnlineGradient(BayesianMixture):
         scales = np.maximum(descent.scales[at] * learned.unit.half_width, 1.0) * unit
         made = robust_laplaces(locations, scales, self.robust, self.robust_weight)
         return self._beside_public(first, made, basis.memory)
-
-
-def _levels_of_version_3(targets: FloatArray) -> FloatArray:
-    """Return the levels that a signature of version 3 means if it names none; never to be changed.
-
-    A state has one prior a level, so another rule of cuts must show in the signature.
-    """
-    tails = targets[targets < 0.1] * 0.5, 1.0 - (1.0 - targets[targets > 0.9]) * 0.5
-    return np.unique(np.concatenate((np.arange(1, 10) / 10.0, targets, *tails)))

@@ -103,14 +103,10 @@ def test_a_state_survives_json_and_tells_its_losses() -> None:
 def test_a_signature_names_the_levels_of_other_cuts(
     targets: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A state has a prior for each level, so it is not read where a batch is cut at others.
-
-    The signature of the levels that states have had names none, so these states are read.
-    """
+    """A state has a prior for each level, so it is not read where a batch is cut at others."""
     keys = {"targets": (Fraction(*targets),)}
     before = gradient(**keys).signature()
-    assert "levels" not in before
     monkeypatch.setattr(release_plan, "EVEN", np.arange(1, 20) / 20.0)
     after = gradient(**keys).signature()
     assert after != before
-    assert len(after["levels"]) >= 19
+    assert len(after["levels"]) >= 19 > len(before["levels"])
