@@ -344,7 +344,8 @@ def _source(configuration: Configuration, job: Job) -> str:
         section = configuration.sources[job.source.name]
         files = not isinstance(section.batches, Windows)
         return _waiting(section) if files else "no batch is complete yet"
-    job.backend.check(job.kind.plan(job.kind.init(), first).query, first)
+    asked = job.charging.bounded(job.kind.plan(job.kind.init(), first).query, first)
+    job.backend.check(asked, first)
     known = job.backend.notices(first) if isinstance(job.backend, SqlBackend) else []
     return "; ".join(["can be read, its columns are there", *known])
 

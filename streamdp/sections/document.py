@@ -23,6 +23,9 @@ DEEPEST = 30
 MOST_VALUES = 100_000
 """Bounds of a file, aliases followed: an alias may hold itself."""
 
+WRITTEN_AS = {"groups_from": "groups"}
+"""Keys that may be written as others: `groups: {from: JOB}` is read as `groups_from`."""
+
 LONGEST_NUMBER = 100
 """Characters of a number; nothing that is configured needs as many."""
 
@@ -56,6 +59,10 @@ class Document:
 
     def where(self, path: Path) -> str:
         """Place of a value, or of the nearest thing that holds it: `config.yaml:12:5 a.b`."""
+        path = tuple(
+            WRITTEN_AS.get(str(key), key) if path[: place + 1] not in self.marks else key
+            for place, key in enumerate(path)
+        )
         known = path
         while known not in self.marks:
             known = known[:-1]

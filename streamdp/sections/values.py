@@ -82,7 +82,7 @@ def _rational(value: Any) -> Fraction:
     except ValueError:
         raise ValueError("this must be a finite number") from None
     if number.denominator > 10**30 or abs(number) > 10**30:
-        raise ValueError("this number is out of any sensible range")
+        raise ValueError("this number is above 10^30, or finer than 10^-30")
     return number
 
 

@@ -369,6 +369,16 @@ def test_a_file_of_sqlite_is_told(tmp_path: Path) -> None:
         backend.check(CellQuery("x", Grid(Fraction(1), 0, 9)), WINDOW)
 
 
+def test_a_table_that_a_database_lacks_is_named(tmp_path: Path) -> None:
+    """The file was opened, so it is not asked whether it is there."""
+    path = tmp_path / "w.duckdb"
+    with duckdb.connect(str(path)) as database:
+        database.execute("CREATE TABLE sales (x INTEGER, seen TIMESTAMP)")
+    backend = DuckDBBackend(str(path), "duckdb", "seen", relation=Relation("sale"))
+    with pytest.raises(SourceError, match="is there a table or view 'sale' in it"):
+        backend.check(CellQuery("x", Grid(Fraction(1), 0, 9)), WINDOW)
+
+
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "csv.zst"])
 def test_a_packed_file_is_read_as_its_ending_says(tmp_path: Path, ending: str) -> None:
     """Its header too; one that is not packed so is refused."""

@@ -171,6 +171,15 @@ def test_doctor_finds_a_missing_source(home: Path) -> None:
     assert f"the folder {home} is there" in result.output
 
 
+def test_doctor_finds_a_missing_column_of_units(home: Path) -> None:
+    """It is a column of every question, as `run` asks it."""
+    path = home / "config.yaml"
+    path.write_text(re.sub("unit: flight.*", "unit: {name: plane, column: tail}", path.read_text()))
+    result = typed("doctor")
+    assert result.exit_code == 1
+    assert "has no column 'tail'; it has: air_time" in result.output
+
+
 def test_plan_says_what_run_then_spends(home: Path) -> None:
     """Ten days at 0.1 before the run, nothing after it; data and store are not touched."""
     job, budget = [json.loads(line) for line in typed("plan", "--json").stdout.splitlines()]

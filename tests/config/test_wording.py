@@ -123,6 +123,19 @@ def test_what_failed_a_user_says_what_to_write(
     assert says in refused(tmp_path, GOOD.replace(was, becomes, 1))
 
 
+def test_groups_of_a_job_are_placed_where_they_are_written(tmp_path: Path) -> None:
+    """`groups: {from: JOB}` has the place and the name of its keys."""
+    said = refused(
+        tmp_path,
+        GOOD.replace(
+            "    column: air_time",
+            "    by: x\n    groups: {from: y, most: 5}\n    column: air_time",
+        ),
+    )
+    assert "releases.air_time.groups.from: 'y' is no release that finds groups" in said
+    assert f"c.yaml:{GOOD[: GOOD.index('    column: air_time')].count(chr(10)) + 2}:14 " in said
+
+
 def test_quantiles_in_percent(tmp_path: Path) -> None:
     """A list of percents is told as shares."""
     found = yaml.safe_load(GOOD)

@@ -354,6 +354,13 @@ class DuckDBBackend(SqlBackend):
             return listed(there)
         return "the first line of a CSV file names its columns, and holds none of the configured"
 
+    def _unread(self) -> tuple[str, str]:
+        """Message and hint: a database that was opened lacks the table."""
+        if self._files is None and self.relation is not None and not self.relation.is_made():
+            named = self.relation.table.removeprefix(f"{DATABASE}.").removeprefix("main.")
+            return "cannot be opened", f"is there a table or view {named!r} in it?"
+        return SqlBackend._unread(self)
+
     def place(self, batch: Batch) -> str:
         """The path or pattern of the source."""
         return batch.path or self.path
