@@ -416,6 +416,34 @@ def test_whole_numbers_on_a_grid_of_hundredths_have_their_quantile_held() -> Non
         assert float(next(cell(whole, "deciles", 4000.0, who, 12))["coverage"] or 0) >= 0.93
 
 
+def test_past_draws_show_a_thin_part_of_a_batch() -> None:
+    """A ninth decile between two humps, in a hundredth of the records that lie far apart."""
+
+    def batch(number: int) -> FloatArray:
+        chance = np.random.default_rng([18, number])
+        low, thin, high = chance.multinomial(4000, (0.895, 0.01, 0.095)).tolist()
+        parts = chance.normal(0, 1, low), chance.uniform(5, 95, thin), chance.normal(100, 1, high)
+        return np.asarray(np.rint(100.0 * np.concatenate(parts)))
+
+    found = Data("thin", batch, "0.01", (1.0, 2.0), 4000)
+    held = next(cell(found, "0.1 0.5 0.9", 6000.0, "mixture", 24))
+    assert float(held["coverage"] or 0) >= 0.93
+
+
+def test_a_shift_of_all_quantiles_is_no_thin_part() -> None:
+    """Intervals of values that move together stay as narrow as those of values that stay."""
+    targets = (Fraction(1, 10), Fraction(1, 2), Fraction(9, 10))
+    tree = CANDIDATES["binary"].tree(targets, Fraction(1), GRID)
+    chance = np.random.default_rng(19)
+    places = [*(5.0 * chance.normal(size=8)), 0.0]
+    past = [(place - 1.317, place + 0.004, place + 1.291) for place in places]
+    alone, after = (
+        intervals(tree, prior_of(tree), 5000, past[-1], Believed(0.0, 1.5), before)
+        for before in ((), tuple(np.ravel(past[:-1]).tolist()))
+    )
+    assert alone == after
+
+
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize("form", ["binary", "joint"])
 def test_deviations_of_ranks_are_those_of_all_draws_that_lead_to_a_value(form: str) -> None:

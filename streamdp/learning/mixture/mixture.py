@@ -60,8 +60,8 @@ LEVEL = 0.95
 ROUNDING = 2.0**-6
 """Part of a cell that estimates of the last batch are rounded to."""
 
-REMEMBERED_VALUES = 40
-"""Drawn values that are kept: the newest."""
+REMEMBERED_VALUES, REMEMBERED_RELEASES = 100, 40
+"""Drawn values, and releases, that are kept at most: the newest."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -228,7 +228,8 @@ class BayesianMixture(Learner):
         if not memory.finite():
             return self.init()
         if not self.histograms:
-            drawn = (*basis.memory.drawn, *seen.values)[-REMEMBERED_VALUES:]
+            count = min(max(REMEMBERED_VALUES // len(self.targets), 1), REMEMBERED_RELEASES)
+            drawn = (*basis.memory.drawn, *seen.values)[-count * len(self.targets) :]
             memory = replace(memory, drawn=drawn)
         if self.public and not self.histograms and basis.memory.releases:
             memory = replace(memory, against=self._against(basis, seen.values))

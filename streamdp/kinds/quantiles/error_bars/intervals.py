@@ -24,8 +24,10 @@ A batch may have humps, with holes between: see `curve`.
 Between two humps a batch has no records. All values there have one rank, so a draw lies anywhere in
 the hole, while the quantile lies at one of its ends. Few released values do not show whether there
 is a hole, and the more noise a value has, the likelier one is within it: then an interval reaches
-to the next value that was measured, or by the believed spread of a batch. Where noise reaches an
-end of a batch and the last gaps between values grow, the next may be as many times larger.
+to the next value that was measured, or by the believed spread of a batch. Where values of several
+quantiles wander from release to release by more than their neighbours show, a rank is as wide as
+that makes it (`width_of_rank`). Where noise reaches an end of a batch and the last gaps between
+values grow, the next may be as many times larger.
 
 References:
     Parzen, Wei & Xie 1994 (resampling by a pivotal function); Tukey's lambda distributions.
@@ -115,6 +117,16 @@ even if most of the prior lies there."""
 MIDDLE = (0.25, 0.75)
 """Shares of a prior between which its middle lies."""
 
+LEAST_PAST = 3
+"""Past releases of several quantiles from which on it shows where values wander."""
+
+SURELY = 0.01
+"""Part of the posterior of a width that may be below what its neighbours show, for it to count."""
+
+THINNER = np.array([1.0, 10.0])
+"""Times as wide as its neighbours show that a rank may well be. This and `SURELY` were chosen on
+streams 10000 to 10239 and 60000 to 60359 of `calibration_family`."""
+
 ENOUGH = 12
 """Past values of a single quantile that show how thin batches are there, and where piles are."""
 
@@ -186,13 +198,16 @@ def intervals(
     else:
         more = [off_atoms(tree, prior, rows, np.array(values))]
         more.append(across(tree, rows, released, tuple(faint(tree, rows)), scale))
+    step = _step(tree, prior, np.array((*past, *values)))
+    if step == 1 and len(values) > 1 and len(past) >= LEAST_PAST * len(values):
+        seen = np.array((*past, *values)).reshape(-1, len(values))
+        more.append(_wandering(tree, ranks, rows, seen))
     for ends in (inner, *more):
         edges = np.stack([np.minimum(edges[0], ends[0]), np.maximum(edges[1], ends[1])])
     if len(values) == 1 and p_moved > 0.5 and _may_stray(tree, prior, rows):
         edges = np.array([[-np.inf], [np.inf]])
     lower, upper = _bracketed(tree, rows, *edges)
     drawn = np.array(values)
-    step = _step(tree, prior, np.array((*past, *values)))
     return _on_grid(tree.grid, step, drawn, np.minimum(lower, drawn), np.maximum(upper, drawn))
 
 
@@ -284,6 +299,35 @@ def _alone(
         pulled = np.minimum(wide**2 * off.var() / (2.0 * scale**2), MOST_PULLED)
     shown = value + (value - middle) * pulled
     return np.asarray(shown + wide * off * np.sqrt(1.0 + pulled))[:, None], known.p_moved
+
+
+def _wandering(tree: QuantileTree, ranks: FloatArray, rows: int, values: FloatArray) -> FloatArray:
+    """Return ends of intervals where values wander by more than their neighbours show, (2, m).
+
+    Where a quantile lies in a thin part of a batch its values differ by more from day to day than
+    ranks would make them were records spread evenly from one value to the next. What all quantiles
+    move by together (the median of their moves) is no wandering; nor are whole steps of a column.
+
+    Args:
+        tree: What drew the values.
+        ranks: That released values may have, shape (samples, m).
+        rows: Expected number of records.
+        values: Released one after the other, shape (releases, m).
+    """
+    targets = np.array([float(quantile) for quantile in tree.quantiles])
+    cell, last = float(tree.grid.resolution), values[-1]
+    found = np.array([np.full(len(targets), np.inf), np.full(len(targets), -np.inf)])
+    slopes = np.diff(np.median(values, axis=0)) / np.diff(targets)
+    moves = np.median(np.diff(values, axis=0), axis=1)
+    values = values - np.concatenate(([0.0], np.cumsum(moves)))[:, None]
+    around = np.stack((np.append(slopes[:1], slopes), np.append(slopes, slopes[-1:])))
+    for j, guess in enumerate(np.maximum(around.max(axis=0), cell).tolist()):
+        off = targets[j] - ranks[:, j]
+        known = widths(targets[j], rows, cell, guess * THINNER, off, values[:, j].tolist())
+        if known.p_moved < 0.5 and known.at(np.array(SURELY)) > guess:
+            wide = known.at(uniforms("scale", SAMPLES))
+            found[:, j] = np.quantile(last[j] + wide * off, _EDGES)
+    return found
 
 
 def _may_stray(tree: QuantileTree, prior: JointPrior, rows: int) -> bool:
