@@ -17,10 +17,11 @@ which the rounds to come share equally. Once, when a measurement shows that noth
 rounds.
 
 A round chooses its item by a look at the batch, which costs a tenth of its price, or blindly: from
-past releases alone. Where measurements are good, what past releases lack is known better than a
-look tells, which sees what is far off today and not what is worth learning. They are good where the
-noise of all cells of an item of the usual size adds up to at most `BLIND` of the records. Once
-nothing repeats all rounds look.
+past releases alone. A look sees what is far off today and not what is worth learning. So with `auto`
+the first round looks, and the others choose blindly. Where measurements are good, what past releases
+lack is known better than a look tells, and the first is blind too. They are good where the noise of
+all cells of an item of the usual size adds up to at most `BLIND` of the records. Once nothing
+repeats all rounds look.
 
 **Questions in turn** (`choose: online`): a list is answered from what is believed, and measured
 only where that is wrong. Hardt & Rothblum's mechanism over the items of a workload, in the order
@@ -71,7 +72,7 @@ TURNING = 150.0
 
 
 BLIND = 0.28
-"""Noise of all cells of an item of the usual size, over the records, up to which rounds choose
+"""Noise of all cells of an item of the usual size, over the records, up to which all rounds choose
 without the batch where the past foretells it."""
 
 
@@ -83,13 +84,19 @@ class Course:
         left: What is not spent of the price.
         rounds: How many there are, if nothing turns.
         cold_rounds: How many there are after a turn; 0 where the course cannot turn.
-        blind: Whether rounds choose without the batch until it turns.
+        looks: How many of them look at the batch before others choose without it, until it turns;
+            None if all look.
     """
 
     left: Fraction
     rounds: int
     cold_rounds: int = 0
-    blind: bool = False
+    looks: int | None = None
+
+    @property
+    def blind(self) -> bool:
+        """Whether the next round chooses without the batch."""
+        return self.looks == 0
 
     @property
     def price(self) -> Fraction:
@@ -105,7 +112,7 @@ class Course:
         left, rounds, cold = self.left - self.price, self.rounds - 1, max(self.cold_rounds - 1, 0)
         if turn and rounds:
             return Course(left, max(rounds, cold))
-        return Course(left, rounds, cold, self.blind)
+        return Course(left, rounds, cold, self.looks and self.looks - 1)
 
     def ways(self) -> tuple[tuple[tuple[Fraction, bool], ...], ...]:
         """Prices of the rounds, and whether each is blind, in each of the ways they may go.
@@ -290,7 +297,8 @@ class Design:
         loss: The measure of the price; with `rho` the noise is Gaussian.
         cold_rounds: How many items are measured once a measurement shows that nothing repeats; 0
             for as many.
-        blind: Whether rounds choose without the batch until a course turns, with `auto`.
+        looks: How many rounds look at the batch before others choose without it, until a course
+            turns, with `auto`; None if all look.
 
     Raises:
         ValueError: Tests at a price in rho: they are pure, and not of bounded range.
@@ -303,7 +311,7 @@ class Design:
     tolerance: int = 1
     loss: Measure = "epsilon"
     cold_rounds: int = 0
-    blind: bool = False
+    looks: int | None = None
 
     def __post_init__(self) -> None:
         if self.choose == "online" and self.loss == "rho":
@@ -345,7 +353,7 @@ class Design:
         return Fraction(math.sqrt(2.0 * noise.variance / math.pi))
 
     def is_good(self, workload: Workload, rows: int) -> bool:
-        """Whether measurements are good enough for rounds to choose without the batch.
+        """Whether measurements are good enough for all rounds to choose without the batch.
 
         Args:
             workload: Its items; their usual size is the geometric mean, which few large ones
@@ -361,14 +369,14 @@ class Design:
 
     def course(self) -> Course:
         """Return the rounds, before the first."""
-        return Course(self.amount, self.rounds, self.cold_rounds, self.blind)
+        return Course(self.amount, self.rounds, self.cold_rounds, self.looks)
 
     def round(self, price: Fraction, blind: bool = False) -> Design:
         """The draws of one round at its price; a blind one chooses without the batch."""
         choose: Choose = self.choose
         if choose == "auto":
             choose = "public" if blind else "private"
-        return replace(self, amount=price, rounds=1, cold_rounds=0, blind=False, choose=choose)
+        return replace(self, amount=price, rounds=1, cold_rounds=0, looks=None, choose=choose)
 
     def event(self) -> Json:
         """Event of one record, for the ledger: the dearest of the ways that rounds may go."""

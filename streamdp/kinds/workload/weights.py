@@ -119,7 +119,7 @@ class PrivateWeights:
             self.tolerance,
             self.loss,
             turned,
-            self._is_blind and not cold,
+            None if cold or self.choose != "auto" else 0 if self._is_blind else 1,
         )
 
     @property
@@ -129,7 +129,7 @@ class PrivateWeights:
 
     @property
     def _is_blind(self) -> bool:
-        """Whether rounds of `auto` choose without the batch where the past foretells it."""
+        """Whether all rounds of `auto` choose without the batch where the past foretells it."""
         if self.choose != "auto":
             return False
         rounds = self.rounds or self._rounds(turning=True)

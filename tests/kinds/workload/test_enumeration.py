@@ -217,13 +217,13 @@ def test_what_is_foretold_by_the_batch_itself_is_caught() -> None:
     assert reading > 1.2
 
 
-def turning_loss(reach: int = 1, blind: bool = True) -> tuple[float, set[int]]:
+def turning_loss(reach: int = 1) -> tuple[float, set[int]]:
     """Of a course that turns, over the epsilon of its event; and how many rounds there were."""
     workload = Workload.of((2, 2), [(0,)])
     mechanism = PrivateWeights(workload, TURNING, 2, choose="auto")
     unsure = (np.array([0.0, 1.5]),)
     start = replace(remembered(workload), total=6.0, slow=unsure, last=unsure)
-    design = Design(TURNING, 2, choose="auto", cold_rounds=3, blind=blind)
+    design = Design(TURNING, 2, choose="auto", cold_rounds=3, looks=0)
     short = partial(noise, reach=reach)
     with (
         patch.object(noise_module, "discrete_laplace", short),
@@ -247,11 +247,16 @@ def test_a_course_that_turns_loses_epsilon_and_no_more() -> None:
     assert 0.99 < found <= 1 + 1e-9
 
 
-def blind_laws(memory: Callable[[tuple[int, ...]], HypothesisState]) -> list[Law]:
-    """Laws of neighbours of a release of one round that is blind."""
+def blind_laws(
+    memory: Callable[[tuple[int, ...]], HypothesisState],
+    looks: int = 0,
+    reach: int = REACH,
+    pair: tuple[tuple[int, ...], tuple[int, ...]] = ((2, 0, 0, 1), (2, 0, 0, 0)),
+) -> list[Law]:
+    """Laws of neighbours of a release of one round that is blind, after so many that look."""
     mechanism = PrivateWeights(Workload.of((2, 2), ONE_WAY), EPSILON, 2, choose="auto")
-    design = Design(EPSILON, 1, choose="auto", blind=True)
-    return [law(mechanism, design, memory, each) for each in ((2, 0, 0, 1), (2, 0, 0, 0))]
+    design = Design(EPSILON, 1 + looks, choose="auto", looks=looks)
+    return [law(mechanism, design, memory, each, partial(forking, reach)) for each in pair]
 
 
 def test_a_blind_round_loses_epsilon_and_no_more() -> None:
@@ -262,6 +267,18 @@ def test_a_blind_round_loses_epsilon_and_no_more() -> None:
     assert len({key[0][0] for key in both}) == 1
     worst = max(abs(math.log(one[each] / other[each])) for each in both)
     assert 0.99 < worst / float(EPSILON) <= 1 + 1e-9
+
+
+def test_a_blind_round_after_one_that_looks_loses_epsilon_and_no_more() -> None:
+    """A look may find either item; what it was and showed says which is measured then."""
+    start = remembered(Workload.of((2, 2), ONE_WAY))
+    with patch.dict(design_module.CHOICE_SHARES, private=Fraction(1, 2)):
+        one, other = blind_laws(lambda cells: start, 1, 1, OPPOSED["add-remove"])
+    both = one.keys() & other.keys()
+    assert {key[0][0] for key in both} == {0, 1}
+    assert len({(key[0], key[1][0]) for key in both}) == len({key[0] for key in both})
+    worst = max(abs(math.log(one[each] / other[each])) for each in both)
+    assert 0.8 < worst / float(EPSILON) <= 1 + 1e-9
 
 
 def test_a_blind_round_that_reads_the_batch_is_caught() -> None:

@@ -140,6 +140,22 @@ def test_an_item_that_no_look_chose_shows_by_itself_that_the_past_has_ended(blin
     assert fitting.fit((NoisyMarginal(1, foretold, 20.0),)).hypothesis == SLOW
 
 
+def test_a_table_and_one_within_it_show_once_that_the_past_has_ended() -> None:
+    """Where the larger is far off the smaller is too, and one measured again is off again."""
+    known, past = ended()
+    fitting = Fitting(known, past)
+    whole = next(place for place, item in enumerate(known.items) if len(item.axes) > 1)
+    (within,) = [
+        place for place, item in enumerate(known.items) if item.axes == known.items[whole].axes[:1]
+    ]
+    far = [
+        NoisyMarginal(place, fitting.prior_masses(SLOW, place)[::-1], 20.0)
+        for place in (whole, within)
+    ]
+    once, twice = (fitting.fit(tuple(each)) for each in (far[:1], [*far, *far]))
+    assert (once.evidence, once.most) == (twice.evidence, twice.most)
+
+
 def test_intervals_are_wider_after_a_batch_that_nothing_foretold() -> None:
     """Those of items that it did not measure too, on the next day."""
     known, past = ended()

@@ -189,8 +189,8 @@ def test_a_choice_is_of_bounded_range(epsilon: Fraction) -> None:
 @pytest.mark.parametrize("choose", ["auto", "private", "public"])
 def test_the_event_is_the_rho_of_all_rounds(rounds: int, relation: Relation, choose: Any) -> None:
     """To the last digit, and without epsilon; a unit of k records pays it at ρ/k² each."""
-    blind = choose == "auto"
-    design = Design(Fraction(7, 400), rounds, relation, choose, loss="rho", blind=blind)
+    looks = 0 if choose == "auto" else None
+    design = Design(Fraction(7, 400), rounds, relation, choose, loss="rho", looks=looks)
     assert rho_of(design.event()) == Fraction(7, 400)
     assert epsilon_of(design.event()) is None
     assert design.choice_epsilon**2 / 8 <= Fraction(7, 4000) / rounds

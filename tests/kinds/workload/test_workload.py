@@ -238,11 +238,12 @@ def test_every_way_of_a_course_costs_its_price(loss: Any) -> None:
 def test_rounds_are_blind_until_a_course_turns(loss: Any) -> None:
     """A blind one buys a measurement for all of its price; the event says which are."""
     third = Fraction(1, 3)
-    course = Course(Fraction(1), 3, 4, blind=True)
-    blind = [[each for _, each in way] for way in course.ways()]
+    courses = [Course(Fraction(1), 3, 4, looks) for looks in (0, 1)]
+    blind, after = ([[each for _, each in way] for way in course.ways()] for course in courses)
     assert blind == [[True] * 3, [True, True, False, False], [True, False, False, False]]
-    assert {sum(price for price, _ in way) for way in course.ways()} == {Fraction(1)}
-    design = Design(Fraction(1), 3, choose="auto", loss=loss, cold_rounds=4, blind=True)
+    assert after == [[False, True, True], [False, True, False, False], [False] * 4]
+    assert {sum(price for price, _ in way) for each in courses for way in each.ways()} == {1}
+    design = Design(Fraction(1), 3, choose="auto", loss=loss, cold_rounds=4, looks=0)
     assert design.round(third, blind=True).measured == third
     assert design.round(third).measured < third
     assert len(design.round(third, blind=True).parts()) == 1
@@ -250,9 +251,9 @@ def test_rounds_are_blind_until_a_course_turns(loss: Any) -> None:
 
 
 def test_rounds_are_blind_where_the_past_foretells_a_batch() -> None:
-    """Where noise is small beside the records of a cell, however many cells there are.
+    """All where noise is small beside the records of a cell, however many cells there are.
 
-    Not in a first release, nor where nothing repeats.
+    Else all but the first; none in a first release, nor where nothing repeats.
     """
     known, fine = workload(), workload((20, 20, 20))
     least = math.prod(item.size for item in known.items) ** (1 / len(known.items)) / BLIND
@@ -268,10 +269,11 @@ def test_rounds_are_blind_where_the_past_foretells_a_batch() -> None:
     mechanism = PrivateWeights(known, Fraction(1), 900, choose="auto")
     memory = HypothesisState.empty(known, 900.0)
     later = replace(memory, releases=1)
-    assert mechanism.design(later).blind
-    assert not mechanism.design(memory).blind
-    assert not mechanism.design(HypothesisState.cold(known, 900.0)).blind
-    assert not replace(mechanism, choose="private").design(later).blind
+    assert mechanism.design(later).looks == 0
+    assert replace(mechanism, expected_rows=9).design(later).looks == 1
+    assert mechanism.design(memory).looks is None
+    assert mechanism.design(HypothesisState.cold(known, 900.0)).looks is None
+    assert replace(mechanism, choose="private").design(later).looks is None
 
 
 def test_a_release_turns_to_more_rounds_when_nothing_repeats() -> None:

@@ -20,7 +20,7 @@ from streamdp.kinds.workload.fitting.distribution import (
     refit,
 )
 from streamdp.kinds.workload.fitting.hypotheses import LAST, SLOW, UNIFORM, Fit, HypothesisState
-from streamdp.kinds.workload.fitting.spread import Concentration, schedule
+from streamdp.kinds.workload.fitting.spread import Concentration, noise_within, schedule
 from streamdp.types import FloatArray
 
 KEPT = 0.8
@@ -124,7 +124,7 @@ class Fitting:
     Args:
         workload: Domain and items.
         memory: What past releases say.
-        blind: Whether items may be chosen without the batch where the past foretells it.
+        blind: Whether all items are chosen without the batch where the past foretells it.
     """
 
     def __init__(self, workload: Workload, memory: HypothesisState, blind: bool = False) -> None:
@@ -253,17 +253,31 @@ class Fitting:
         every, expected = (UNIFORM, SLOW, LAST), self._memory.total
         total = self._total(SLOW, measurements)
         nats = []
-        for each in measurements:
+        for each in self._telling(measurements):
             foretold = [total / expected * mean for mean in self._foretold(each, every)]
             nats.append(evidence(each, foretold, total))
         return relative(nats)
+
+    def _telling(self, measurements: Sequence[NoisyMarginal]) -> list[NoisyMarginal]:
+        """Those of which no other says the same: a table is far off where one within it is."""
+        every = list(enumerate(measurements))
+        return [
+            each
+            for number, each in every
+            if not any(
+                (other.place != each.place or earlier < number)
+                and math.isfinite(noise_within(self._workload, other.place, each.place))
+                for earlier, other in every
+                if earlier != number
+            )
+        ]
 
     def _most_ahead(self, measurements: tuple[NoisyMarginal, ...]) -> float:
         """Nats by which the past may be ahead of these measurements."""
         if not measurements:
             return math.inf
         shown = []
-        for each in measurements:
+        for each in self._telling(measurements):
             items = most_shown(*self._apart, each.variance, self._memory.total)
             usual, own = SHARE * float(items.mean()), BLIND_SHARE * float(items[each.place])
             shown.append(min(usual, own) if self._blind else usual)
