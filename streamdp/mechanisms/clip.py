@@ -2,11 +2,8 @@
 
 A sum of values clipped to `centre ± reach` has noise in proportion to the reach and a bias, the
 overshoot, of what is cut off. How far values lie from the centre is released with each batch as a
-histogram of nine cells of powers of two; the reach of the next batch minimises
-
-    overshoot(reach) + deviation of the noise of the mean(reach),
-
-or that of squares (`overshoot.best_reach_of_squares`), where squares are summed too.
+histogram of nine cells of powers of two; the reach of the next batch weighs what it likely cuts
+off against the noise that it brings (`overshoot.best_reach`, `overshoot.best_reach_of_squares`).
 
 Noise hides how many values lie far away: what it hides is taken from Laplace's law of the guessed
 spread, so that a tail that nobody can see is neither cut off nor left out of the intervals. Where
@@ -40,9 +37,6 @@ STAYS = 2.0
 
 DOUBT_OF_FALLING = 2.0
 """Doubt of numbers pooled so that they fall: part of their noise is averaged out."""
-
-CANDIDATES = np.geomspace(0.5, 2.0 ** (DISTANCES - 1), 40)
-"""Reaches that are tried, in units."""
 
 MIDDLE = 16
 """Units in a reach when the unit is chosen."""
@@ -180,8 +174,8 @@ class Clip:
     def falling(self) -> FloatArray:
         """Released numbers; behind the last one that is sure, the nearest that do not rise.
 
-        A far cell weighs by its distance, so noise in one of them alone would drive the reach out,
-        and a wider reach brings more noise. Tails fall: what rises is averaged with what lies
+        A far cell weighs by the square of its distance, so noise in one of them alone would make a
+        spread of its own. Tails fall: what rises is averaged with what lies
         before it (isotonic regression by pooling adjacent violators).
         """
         seen = np.array(self.distances)
@@ -225,9 +219,9 @@ class Clip:
         shares: FloatArray = beyond[:-1] - beyond[1:]
         return shares
 
-    def overshoot(self, reach: float, *, falling: bool = False) -> float:
-        """Mean of what lies beyond a reach; `falling` as in `shares`."""
-        return float(self.shares(falling=falling) @ self._beyond(reach))
+    def overshoot(self, reach: float) -> float:
+        """Mean of what lies beyond a reach."""
+        return float(self.shares() @ self._beyond(reach))
 
     def _beyond(self, reach: float) -> FloatArray:
         """Means of max(d - reach, 0) by distance, even within a cell."""
@@ -244,16 +238,6 @@ class Clip:
         """Mean square of the distance."""
         squares = [(low * low + low * high + high * high) / 3 for low, high in self.edges()]
         return float(np.dot(self.shares(falling=True), squares))
-
-    def best_reach(self, noise: float) -> float:
-        """Return the reach at which means err least, by overshoot and noise, in cells.
-
-        Args:
-            noise: Deviation of the noise of a released mean, over the reach.
-        """
-        tried = CANDIDATES * self.unit
-        costs = [self.overshoot(each, falling=True) + noise * each for each in tried]
-        return float(tried[int(np.argmin(costs))])
 
     def following(self, centre: int, best: float) -> Clip:
         """The clip of the next batch.

@@ -82,8 +82,16 @@ tails cancel in part. All of it where bounds leave one tail alone."""
 FARTHER = 4.0
 """Times the reach, or its part, that is tried for the next batch at most."""
 
-REACHES, OF_MEDIAN = 40, 60
+REACHES, OF_TRIED = 40, 60
 """Reaches that are tried, and distances between which tails are integrated for them."""
+
+NEGLIGIBLE = 1e-3
+"""Part of the heaviest weight of a tail below which it is left out of what reaches hide."""
+
+OF_FIRST = (0.7, 0.6)
+"""Quantile of what a reach hides of a mean, and its part by which the mean is off: two tails cancel
+in part. Medians cut off log-normal tails, larger parts let noise into normal ones (development
+streams of `tests.benchmarks.smoothing`, and laws of seed 82001)."""
 
 OF_BATCH = 1.25
 """Times its deviation that a batch's overshoot differs: few far records have skewed sums."""
@@ -184,30 +192,70 @@ class Overshoot:
         return low, high
 
 
+def best_reach(clip: Clip, noise: float) -> float:
+    """Return the reach at which smoothed means and sums err least, in cells.
+
+    What a reach hides is a quantile of its posterior above the median (`OF_FIRST`): where little is
+    known of a tail, it is not cut off. It lasts, and noise does not: they add up in squares.
+
+    Args:
+        clip: With the distances that it remembers.
+        noise: Deviation of the noise of a released mean, over the reach.
+    """
+    tried = _tried(clip)
+    quantile, part = OF_FIRST
+    costs = np.hypot(part * _hidden(clip, tried, 1, quantile), noise * tried)
+    return float(tried[int(np.argmin(costs))])
+
+
 def best_reach_of_squares(clip: Clip, noise: float) -> float:
     """Return the reach at which smoothed variances err least, in cells.
 
     What a reach hides of squares is the median of its posterior: tails with hardly a mean would
-    drive the reach out, and single far cells, of noise alone, from batch to batch. It is no
-    shorter than the likely spread: however large noise is, a reach that hides all says nothing.
+    drive the reach out, and single far cells, of noise alone, from batch to batch.
 
     Args:
         clip: With the distances that it remembers.
         noise: Deviation of the noise of a released mean square, over the square of the reach.
     """
-    tried = clip.reach * np.geomspace(1.0 / FARTHER, FARTHER, REACHES)
-    tried = np.maximum(tried, clip.likely_scale())
-    at = np.geomspace(tried[0], MOST_SQUARED * max(clip.reach, tried[-1]), OF_MEDIAN)
-    within = at < max(clip.farthest, 1.0)
-    beyond = np.minimum(SHARES[:, None, None] * _tails(at / clip.reach) * within, 1.0)
-    parts = (beyond[..., 1:] + beyond[..., :-1]) * (at[1:] + at[:-1]) * np.diff(at) / 2.0
-    squares = np.cumsum(parts.reshape(-1, OF_MEDIAN - 1)[:, ::-1], axis=1)[:, ::-1]
-    weights = _weights(clip).ravel()
-    order = np.argsort(squares, axis=0)
-    below = (np.cumsum(weights[order], axis=0) < 0.5).sum(axis=0)
-    medians = np.take_along_axis(squares, np.take_along_axis(order, below[None], 0), 0)[0]
-    costs = np.interp(tried, at, np.append(medians, 0.0)) + noise * tried**2
+    tried = _tried(clip)
+    costs = _hidden(clip, tried, 2, 0.5) + noise * tried**2
     return float(tried[int(np.argmin(costs))])
+
+
+def _tried(clip: Clip) -> FloatArray:
+    """Reaches that are tried for the next batch, within those that distances tell of.
+
+    None is shorter than the likely spread: however large noise is, a reach that hides all says
+    nothing.
+    """
+    tried = clip.reach * np.geomspace(1.0 / FARTHER, FARTHER, REACHES)
+    farthest = float(clip.edges()[-1][1])
+    return np.minimum(np.maximum(tried, clip.likely_scale()), farthest)
+
+
+def _hidden(clip: Clip, tried: FloatArray, power: int, quantile: float) -> FloatArray:
+    """What reaches hide: a quantile of the posterior of means of max(d^power - reach^power, 0).
+
+    Args:
+        clip: With the distances that it remembers.
+        tried: Reaches.
+        power: Of distances.
+        quantile: Of the posterior, at each reach.
+    """
+    at = np.geomspace(tried[0], MOST_SQUARED * max(clip.reach, tried[-1]), OF_TRIED)
+    within = at < max(clip.farthest, 1.0)
+    weights = _weights(clip)
+    shares, tails = np.nonzero(weights > NEGLIGIBLE * weights.max())
+    weights = weights[shares, tails] / weights[shares, tails].sum()
+    beyond = np.minimum(SHARES[shares, None] * (_tails(at / clip.reach) * within)[tails], 1.0)
+    parts = (beyond[:, 1:] + beyond[:, :-1]) / 2.0 * np.diff(at**power)
+    means = np.cumsum(parts[:, ::-1], axis=1)[:, ::-1]
+    order = np.argsort(means, axis=0)
+    below = (np.cumsum(weights[order], axis=0) < quantile).sum(axis=0)
+    chosen = np.take_along_axis(order, np.minimum(below, len(order) - 1)[None], 0)
+    found = np.take_along_axis(means, chosen, 0)[0]
+    return np.asarray(np.interp(tried, at, np.append(found, 0.0)))
 
 
 def _equally_probable(values: FloatArray, weights: FloatArray) -> IntArray:

@@ -30,18 +30,6 @@ def test_shares_are_a_law_and_those_that_are_seen_where_noise_is_little() -> Non
             assert abs(found.sum() - 1.0) < 1e-9
 
 
-def test_with_nothing_seen_the_reach_is_as_far_as_the_guess_goes() -> None:
-    """Noise of a million records a cell: neither a cell nor all of the line."""
-    assert 20 <= seen(1e6).best_reach(0.05) <= 640
-
-
-def test_noise_in_one_far_cell_does_not_drive_the_reach_out() -> None:
-    """Twice its deviation, where nearer cells have nothing."""
-    released = (400.0, 300.0, 200.0, 95.0, -40.0, -10.0, -30.0, 0.0, 60.0)
-    clip = Clip(0, 100, 10, 30.0, released, spread=900.0)
-    assert clip.best_reach(0.01) < 0.1 * clip.unit * 2 ** (DISTANCES - 1)
-
-
 def test_pooled_numbers_fall_and_keep_their_sum() -> None:
     """Numbers that are sure stay as they are."""
     clip = Clip(0, 100, 10, 30.0, (1.0, 9.0, 500.0, 3.0, 7.0, -40.0, 60.0, 0.0, 8.0), 400.0)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from streamdp.mechanisms.clip import DISTANCES, Clip
-from streamdp.mechanisms.overshoot import Overshoot, best_reach_of_squares
+from streamdp.mechanisms.overshoot import Overshoot, best_reach, best_reach_of_squares
 from streamdp.types import FloatArray
 
 Law = Callable[[np.random.Generator], FloatArray]
@@ -120,25 +120,35 @@ def test_squares_beyond_the_reach_only_add_to_a_variance() -> None:
     assert low[0] > half[0] + 90.0
 
 
-def test_one_far_cell_of_noise_does_not_drive_the_reach_of_squares_out() -> None:
+@pytest.mark.parametrize("best", [best_reach, best_reach_of_squares])
+def test_one_far_cell_of_noise_does_not_drive_the_reach_out(
+    best: Callable[[Clip, float], float],
+) -> None:
     """It stays within a few spreads, as without that cell."""
     released = [400.0, 300.0, 200.0, 95.0, -40.0, -10.0, -30.0, 0.0, 0.0]
     before = Clip(0, 100, 10, 30.0, tuple(released), spread=900.0)
     after = replace(before, distances=(*released[:-1], 60.0))
-    reaches = [best_reach_of_squares(each, 0.01) for each in (before, after)]
+    reaches = [best(each, 0.01) for each in (before, after)]
     assert 60.0 < reaches[0] < 200.0
     assert reaches[1] < 1.3 * reaches[0]
 
 
+@pytest.mark.parametrize("best", [best_reach, best_reach_of_squares])
 @pytest.mark.parametrize("noise", [0.001, 0.1, 10.0])
-def test_the_reach_of_squares_falls_with_noise_but_not_below_the_likely_spread(
-    noise: float,
+def test_the_reach_falls_with_noise_but_not_below_the_likely_spread(
+    best: Callable[[Clip, float], float], noise: float
 ) -> None:
     """Noise that hides everything is no reason to clip everything."""
     values = np.abs(np.random.default_rng(4).normal(0.0, 40.0, RECORDS))
     known = clip(values, 150, 100.0)
-    found = best_reach_of_squares(known, noise)
-    assert known.likely_scale() <= found <= best_reach_of_squares(known, noise / 10.0)
+    found = best(known, noise)
+    assert known.likely_scale() <= found <= best(known, noise / 10.0)
+
+
+def test_with_nothing_seen_the_reach_of_a_mean_is_as_far_as_the_guess_goes() -> None:
+    """Noise of a million records a cell: neither a cell nor all of the line."""
+    unseen = Clip(0, 160, 10, 40.0, (1e5, -1e6, 2e5, 0.0, 3e5, -2e5, 1e5, 0.0, 0.0), 1e12)
+    assert 20 <= best_reach(unseen, 0.05) <= 640
 
 
 def test_no_more_is_added_to_squares_than_clipping_hides() -> None:

@@ -30,7 +30,7 @@ from streamdp.kinds.statistics.measures.series_filter import (
     SeriesFilter,
 )
 from streamdp.mechanisms.clip import DISTANCES, Clip
-from streamdp.mechanisms.overshoot import Overshoot, best_reach_of_squares
+from streamdp.mechanisms.overshoot import Overshoot, best_reach, best_reach_of_squares
 from streamdp.types import BoolArray, FloatArray, Grid, Json, SumQuery, TableQuery, Term
 
 Moment = Literal["sum", "mean", "variance"]
@@ -397,9 +397,8 @@ class MomentOf:
             centre = min(max(centre, self.grid.lower), self.grid.upper)
         last = asked[-1].noise
         noise = last.variance**0.5 / last.sensitivity / float(n.mean())
-        squares = self.moment == "variance"
-        best = best_reach_of_squares(clip, noise) if squares else clip.best_reach(noise)
-        return clip.following(centre, best)
+        best = best_reach_of_squares if self.moment == "variance" else best_reach
+        return clip.following(centre, best(clip, noise))
 
     def _possible(self) -> tuple[float, float]:
         """The least and the most that the moment can be, in cells.
