@@ -820,10 +820,10 @@ def _of_part(
         if group not in measured.groups:
             _refuse_group(measured, group)
         if part in measured.parts:
+            lacked = f"group {' '.join(group)!r}" if group else f"measure {part!r}"
             raise QuestionError(
-                f"the release of {release.batch.key!r} by {measured.job} has no group"
-                f" {' '.join(group)!r}",
-                hint="ask about batches that have it",
+                f"the release of {release.batch.key!r} by {measured.job} has no {lacked}",
+                hint="ask about the batches that have it",
             )
         raise QuestionError(
             f"the release of {release.batch.key!r} by {measured.job} has no measure {part!r}",

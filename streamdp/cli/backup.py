@@ -89,9 +89,9 @@ def _said(copy: Database, anchor: Path) -> str:
         )
         click.echo(f"the copy was written last at {made}; what was released since is lost from it")
         return (
-            "now: bring the anchor back if it is anywhere, and streamdp reconcile --assume-spent;"
-            " if it is lost, streamdp anchor adopt --operator NAME --reason TEXT, which shows the"
-            " most that may have been spent and charges it"
+            "now: bring the anchor back if it is anywhere, and streamdp reconcile --assume-spent"
+            " --operator NAME --reason TEXT; if it is lost, streamdp anchor adopt --operator NAME"
+            " --reason TEXT, which shows the most that may have been spent and charges it"
         )
     require_own_anchor(copy, anchor)
     found = difference(copy, anchor)
@@ -101,5 +101,8 @@ def _said(copy: Database, anchor: Path) -> str:
         click.echo(f"{scope}: {total} was spent since, and stays spent")
     click.echo("what was released since is lost from the store, not from its sinks")
     if is_older(found, state_of(copy)):
-        return "now: the anchor is older than this copy: streamdp anchor adopt"
+        return (
+            "now: the anchor is older than this copy: streamdp anchor adopt --operator NAME"
+            " --reason TEXT"
+        )
     return "now: streamdp reconcile --assume-spent --operator NAME --reason TEXT"

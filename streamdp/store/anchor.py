@@ -301,6 +301,10 @@ ONE_VOLUME = (
 """The warning about a default that is there to try streamdp, in words."""
 
 
+RECONCILE = "`streamdp reconcile --assume-spent --operator NAME --reason TEXT`"
+"""The whole command that hints name: with fewer options it is refused."""
+
+
 def on_one_volume(store: Path, anchor: Path) -> bool:
     """Whether the folders of store and anchor are on one device, hence are lost together."""
     try:
@@ -658,8 +662,7 @@ def refusal(found: Difference, store: StoreState, anchor: Path) -> IntegrityErro
         return IntegrityError(
             f"{at}, {known}: this store {what}; the anchor knows charges of {lost} more",
             where=str(anchor),
-            hint="bring the newest store back, or `streamdp reconcile --assume-spent` charges"
-            " what is missing",
+            hint=f"bring the newest store back, or {RECONCILE} charges what is missing",
             ledger_seq=found.ledger_seq,
             anchor_seq=found.anchor.seq,
         )

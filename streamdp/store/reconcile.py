@@ -24,6 +24,7 @@ from streamdp.privacy.events import approximate, charge_of, pure, zero_concentra
 from streamdp.privacy.filters import Measure
 from streamdp.store import row_checksums
 from streamdp.store.anchor import (
+    RECONCILE,
     SHARED,
     Anchor,
     AnchorLine,
@@ -267,7 +268,7 @@ def _bring_up(database: Database, anchor: Anchor, base: StoreState) -> None:
         raise IntegrityError(
             "this anchor knows of charges that the ledger does not",
             where=str(anchor.path),
-            hint="`streamdp reconcile --assume-spent` charges them",
+            hint=f"{RECONCILE} charges them",
         )
     anchor.rebind(nowhere, nowhere, found.unknown)
 

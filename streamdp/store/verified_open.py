@@ -13,6 +13,7 @@ from streamdp.privacy.amounts import ATTO, NANO
 from streamdp.privacy.events import approximate, pure, zero_concentrated
 from streamdp.store import archive, row_checksums
 from streamdp.store.anchor import (
+    RECONCILE,
     SHARED,
     Anchor,
     AnchorLine,
@@ -81,8 +82,8 @@ def require_store(path: Path, anchor_path: Path) -> None:
         raise IntegrityError(
             "the store is gone or empty, but its anchor is there",
             where=str(path),
-            hint="bring the store back, from a backup if need be; `streamdp reconcile"
-            " --assume-spent` then charges what is missing, or makes a store that has only that",
+            hint=f"bring the store back, from a backup if need be; {RECONCILE} then charges what is"
+            " missing, or makes a store that has only that",
         )
 
 

@@ -41,7 +41,7 @@ def test_a_backup_is_put_back_and_reconciled(released: Path) -> None:
     assert "0.3 was spent since" in told
     refused = process("run", "--once")
     assert refused.returncode == 6
-    assert "reconcile" in refused.stderr
+    assert "`streamdp reconcile --assume-spent --operator NAME --reason TEXT`" in refused.stderr
     assert "error (integrity)" in refused.stderr
     assert typed("verify").exit_code == 6
     for claim in ("statement", "budget"):
