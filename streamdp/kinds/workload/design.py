@@ -20,8 +20,8 @@ A round chooses its item by a look at the batch, which costs a tenth of its pric
 past releases alone. A look sees what is far off today and not what is worth learning. So with
 `auto` the first round looks, and the others choose blindly. Where measurements are good, what past
 releases lack is known better than a look tells, and the first is blind too. They are good where the
-noise of all cells of an item of the usual size adds up to at most `BLIND` of the records. Once
-nothing repeats all rounds look.
+noise of all cells of an item of the usual size adds up to at most `BLIND` of the records. Of
+releases of one round that could be blind every third looks. Once nothing repeats all rounds look.
 
 **Questions in turn** (`choose: online`): a list is answered from what is believed, and measured
 only where that is wrong. Hardt & Rothblum's mechanism over the items of a workload, in the order

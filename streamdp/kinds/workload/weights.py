@@ -25,6 +25,10 @@ FEWER, MORE = 1, 4
 BETTER = 0.015
 """Share by which another number must be expected to be better than the usual one."""
 
+LOOKING = 3
+"""Of so many releases of one round that could be blind one looks: what is off today and what is
+least known are seldom the same item. Chosen on random domains."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DrawnWorkload:
@@ -68,7 +72,7 @@ class PrivateWeights:
     def design(self, memory: HypothesisState) -> Design:
         """The draws of the next release: how many depends on what past ones foretell."""
         if memory.leading() != UNIFORM:
-            return self._design(cold=False)
+            return self._design(cold=False, looking=_is_looking(memory))
         usual, errors = self._design(cold=True), memory.expected_errors(self.workload)
         if errors is None:
             return usual
@@ -86,7 +90,8 @@ class PrivateWeights:
         one booked, a sum of rho would depend on releases, and would bound no adversary who can
         steer them. At a price in rho all cost the same rho.
         """
-        every = self._design(cold=False), self._design(cold=True), *self._cold_designs()
+        warm = [self._design(cold=False, looking=looking) for looking in (False, True)]
+        every = *warm, self._design(cold=True), *self._cold_designs()
         designs = tuple(dict.fromkeys(every))
         if len(designs) == 1:
             return drawn.event()
@@ -103,7 +108,7 @@ class PrivateWeights:
         fewest, most = max(usual - FEWER, 1), min(usual + MORE, len(self.workload.items))
         return tuple(replace(cold, rounds=rounds) for rounds in range(fewest, most + 1))
 
-    def _design(self, *, cold: bool) -> Design:
+    def _design(self, *, cold: bool, looking: bool = False) -> Design:
         """The design of a release; the number of tests is fixed, since it makes their margin."""
         if not self._looks or self.rounds or cold:
             rounds = self.rounds or self._rounds(cold=cold and self.choose != "online")
@@ -111,6 +116,7 @@ class PrivateWeights:
         else:
             rounds = self._rounds(turning=True)
             turned = self._rounds(cold=True) if rounds > 1 else 0
+        blind = self._is_blind and not (looking and rounds == 1)
         return Design(
             self.amount,
             rounds,
@@ -119,7 +125,7 @@ class PrivateWeights:
             self.tolerance,
             self.loss,
             turned,
-            None if cold or self.choose != "auto" else 0 if self._is_blind else 1,
+            None if cold or self.choose != "auto" else 0 if blind else 1,
         )
 
     @property
@@ -154,7 +160,8 @@ class PrivateWeights:
 
     def fitting(self, memory: HypothesisState) -> Fitting:
         """Fits batches around a memory, as releases do."""
-        return Fitting(self.workload, memory, self.choose == "public" or self._is_blind)
+        warm = self._design(cold=False, looking=_is_looking(memory))
+        return Fitting(self.workload, memory, self.choose == "public" or warm.looks == 0)
 
     def draw(
         self, design: Design, memory: HypothesisState, counts: Sequence[IntArray], entropy: Entropy
@@ -232,6 +239,11 @@ class PrivateWeights:
             passed = Passed(drawn.fit.distribution.masses(item), gate.bound)
             drawn = replace(drawn, passed={**drawn.passed, place: passed})
         return drawn
+
+
+def _is_looking(memory: HypothesisState) -> bool:
+    """Whether the next release looks at the batch, if it has one round that could be blind."""
+    return memory.releases % LOOKING == 0
 
 
 def _measured(

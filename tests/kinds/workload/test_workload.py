@@ -271,6 +271,11 @@ def test_rounds_are_blind_where_the_past_foretells_a_batch() -> None:
     later = replace(memory, releases=1)
     assert mechanism.design(later).looks == 0
     assert replace(mechanism, expected_rows=9).design(later).looks == 1
+    assert [
+        replace(mechanism, expected_rows=90).design(replace(memory, releases=number)).looks
+        for number in range(1, 7)
+    ] == [0, 0, 1, 0, 0, 1]
+    assert mechanism.design(replace(memory, releases=3)).looks == 0
     assert mechanism.design(memory).looks is None
     assert mechanism.design(HypothesisState.cold(known, 900.0)).looks is None
     assert replace(mechanism, choose="private").design(later).looks is None
