@@ -40,12 +40,16 @@ MOST_SPARKLINES = 12
 """Below a table on a terminal."""
 
 
+MOST = 10**9
+"""Releases that are listed, at most: SQLite counts no further than 2^63."""
+
+
 @click.command()
 @click.argument("job", required=False, shell_complete=complete_job)
 @config_option
 @click.option("--since", callback=moment, help="First day or time of the windows (ISO, UTC).")
 @click.option("--until", callback=moment, help="End of the windows (ISO, UTC).")
-@click.option("--last", type=click.IntRange(min=1), help="Only the last so many releases.")
+@click.option("--last", type=click.IntRange(1, MOST), help="Only the last so many releases.")
 @click.option("--measurements", is_flag=True, help="What was drawn, in place of what follows.")
 @click.option("--rollups", is_flag=True, help="Closed weeks, months, ..., in place of batches.")
 @click.option("--csv", "as_csv", is_flag=True, help="Comma-separated values with a header.")
@@ -380,7 +384,7 @@ def _ends(columns: Sequence[Column], name: str) -> list[Column]:
 @click.option("--group", help="Group of the release, as `a, b`. Default: the first.")
 @click.option(
     "--last",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, MOST),
     default=30,
     show_default=True,
     help="Releases whose losses are shown.",

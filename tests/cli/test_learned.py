@@ -162,6 +162,8 @@ def test_each_group_has_learned_for_itself(home: Path) -> None:
     assert (one["part"], other["part"]) == ("UA", "AA")
     assert one["Where the next cuts lie"] != other["Where the next cuts lie"]
     config = str(home / "config.yaml")
+    refused = CliRunner().invoke(cli, ["learned", "air", "--group", "ZZ", "-c", config])
+    assert "is not told by group" in str(refused.exception)
     refused = CliRunner().invoke(cli, ["learned", "parts", "--group", "ZZ", "-c", config])
     assert refused.exit_code == 1
 

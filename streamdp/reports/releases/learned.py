@@ -102,6 +102,10 @@ def learned(
                 f"{job} has no group {part!r}", hint=f"it has {', '.join(parts[:20])}"
             )
         about, history = kind.part(part, history)
+    elif part:
+        raise StreamdpError(
+            f"what {job} learned is not told by group", hint="leave --group out: all are shown"
+        )
     if not isinstance(about, Explains):
         raise StreamdpError(f"releases of kind {kind.name} do not show what they learn")
     tables = tuple(each for each in about.lessons(history) if each.rows)
