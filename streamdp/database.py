@@ -1,15 +1,16 @@
-"""The `Database` of sqlite-utils, imported without pandas."""
+"""The `Database` of sqlite-utils, imported without pandas; its questions are single statements."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from threading import get_ident
 from types import ModuleType
+from typing import Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +42,20 @@ def _without(package: str) -> Iterator[None]:
 # Where pandas is installed, sqlite-utils imports it to know the type of a column of time stamps,
 # which no store has. It would be most of the time that a command takes to start.
 with _without("pandas"):
-    from sqlite_utils.db import Database, NoTable
+    from sqlite_utils import db
+    from sqlite_utils.db import NoTable
+
+
+class Database(db.Database):
+    """A database that is asked by one statement, where sqlite-utils sets a savepoint about each."""
+
+    def query(
+        self, sql: str, params: Sequence[Any] | dict[str, Any] | None = None
+    ) -> Generator[dict[str, Any], None, None]:
+        """Return the rows of a SELECT, by the names of its columns."""
+        cursor = self.conn.execute(sql, params or ())
+        names = [each[0] for each in cursor.description]
+        return (dict(zip(names, row, strict=True)) for row in cursor)
+
 
 __all__ = ["Database", "NoTable"]

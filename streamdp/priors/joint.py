@@ -75,9 +75,11 @@ def digest_of(*numbers: FloatArray) -> str:
     return digest.hexdigest()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class JointPrior:
     """Robust priors, one a quantile, and perhaps shapes beside them.
+
+    Equal ones are one key: what was found for a prior once holds for all releases that it begins.
 
     Args:
         robust: Full support; shape (m,).

@@ -50,7 +50,7 @@ def post(database: Database, release_id: str, sinks: Iterable[str], now: int) ->
             "INSERT INTO outbox (release_id, sink, next_at) VALUES (?, ?, ?)",
             [release_id, sink, now],
         )
-        row_checksums.update(database, "outbox", release_id=release_id, sink=sink)
+    row_checksums.update(database, "outbox", release_id=release_id)
 
 
 def hold(database: Database, release_id: str, sinks: Iterable[str], now: int) -> None:

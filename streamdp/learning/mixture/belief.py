@@ -234,17 +234,8 @@ class Belief:
         return np.asarray(left / left.sum())
 
     def weighed(self, off: FloatArray, inverse: FloatArray) -> FloatArray:
-        """Return posterior weights w_ik of curves and sizes, shape (i, k); they sum to one.
-
-        Args:
-            off: Of what was seen from the curves, shape (i, c).
-            inverse: Of the covariance of what is seen, by size, shape (k, c, c).
-        """
-        logs = (
-            -0.5 * ((off @ inverse) * off).sum(axis=2)
-            + 0.5 * np.linalg.slogdet(inverse)[1][:, None]
-        )
-        return self._posterior_weights(logs.T)
+        """Return posterior weights w_ik given noisy shares, shape (i, k); they sum to one."""
+        return self._posterior_weights(_log_likelihoods(off, inverse))
 
     def weighed_by_draw(self, draw: Draw, kernel: Kernel) -> FloatArray:
         """Return posterior weights w_ik given a single draw, shape (i, k); they sum to one."""
@@ -430,7 +421,8 @@ def with_finer_moves(prior: Belief, evidence: Evidence) -> tuple[Belief, IntArra
         step = step * NARROWER
         tried = replace(curves, moves=move + step * PATTERN)
         shares.append(tried.cdf(evidence.cells))
-        likely = _likelihoods(prior, evidence.y - shares[-1], inverse)
+        logs = _log_likelihoods(evidence.y - shares[-1], inverse)
+        likely = np.exp(logs - logs.max()) @ prior.size_weights
         move = tried.moves[int(likely.argmax())]
         added.append(tried.moves)
     groups = {name: prior.groups[name] for name in names}
@@ -444,11 +436,15 @@ def with_finer_moves(prior: Belief, evidence: Evidence) -> tuple[Belief, IntArra
     return replace(prior, groups=groups, weights=weights), parents, predicted
 
 
-def _likelihoods(prior: Belief, off: FloatArray, inverse: FloatArray) -> FloatArray:
-    """Return the likelihoods of curves, over all sizes, up to a common factor; shape (i,)."""
-    logs = -0.5 * ((off @ inverse) * off).sum(axis=2)
-    logs = logs.T + 0.5 * np.linalg.slogdet(inverse)[1] + np.log(prior.size_weights)
-    return np.asarray(np.exp(logs - logs.max()).sum(axis=1))
+def _log_likelihoods(off: FloatArray, inverse: FloatArray) -> FloatArray:
+    """Return the log likelihoods of curves and sizes up to a constant, shape (i, k).
+
+    Args:
+        off: Of what was seen from the curves, shape (i, c).
+        inverse: Of the covariance of what is seen, by size, shape (k, c, c).
+    """
+    squares = np.einsum("kic,ic->ik", off @ inverse, off)
+    return np.asarray(-0.5 * squares + 0.5 * np.linalg.slogdet(inverse)[1])
 
 
 def _gap(values: FloatArray, value: float) -> float:

@@ -128,7 +128,7 @@ class Posterior:
             whole += _between(u, np.unique(at))
         curve, size = np.nonzero(likely > LEAST_WEIGHT)
         if kernel is None:
-            left = (whole - (gains * shared).sum(axis=2))[size]
+            left = (whole - np.einsum("kpc,kpc->kp", gains, shared))[size]
             means = np.empty((len(curve), len(cells)))
             for k, gain in enumerate(gains):
                 of = size == k
@@ -159,9 +159,10 @@ class Posterior:
         first, last = self.cells[0] - 1.0, self.cells[-1] + 1.0
         at = np.concatenate(([max(lower, first)], self.cells, [min(upper, last)]))
         tails = (1.0 - level) / 2.0, (1.0 + level) / 2.0
-        found = []
+        found, inverse = [], 1.0 / self.deviations
+        means = self.means * inverse
         for target in targets.tolist():
-            below = self.weights @ _normal((self.means - target) / self.deviations)
+            below = self.weights @ _normal(means - target * inverse)
             rising = np.concatenate(([0.0], np.maximum.accumulate(below), [1.0]))
             found.append(np.interp(tails, rising + RISE * np.arange(len(rising)), at))
         low, high = np.array(found).T
@@ -201,5 +202,5 @@ def _between(u: FloatArray, cuts: IntArray) -> FloatArray:
 
 def _normal(values: FloatArray) -> FloatArray:
     """Return the normal cdf, off by a thousandth at most."""
-    at = np.rint(values.clip(-5.0, 5.0) * _STEPS).astype(np.int64)
-    return np.asarray(_NORMAL[at + 5 * _STEPS])
+    at = (values * _STEPS + (5 * _STEPS + 0.5)).astype(np.int64)
+    return np.take(_NORMAL, at, mode="clip")
