@@ -143,10 +143,14 @@ class Averages:
 
     def updated(self, inputs: FloatArray, after: Update) -> Averages:
         """Return what is known after one more release."""
-        found, releases = after.posterior_mean.distribution(), after.before.releases
-        found = found.with_tails_drawn_in(MEASURED * np.sqrt(after.evidence.unit), PULL)
+        releases, least = after.before.releases, MEASURED * np.sqrt(after.evidence.unit)
+        found = after.posterior_mean.distribution().with_tails_drawn_in(least, PULL)
+        taught = after.corrected_mean.distribution().with_tails_drawn_in(least, PULL)
         origin = self.origin if releases else found.location_scale()
-        past = {name: self._step(name, found, releases) for name in STEPS}
+        past = {
+            name: self._step(name, found if rate == 1.0 else taught, releases)
+            for name, rate in STEPS.items()
+        }
         return Averages(past, self._explained(inputs, after, found, origin), origin)
 
     def _step(self, name: str, found: Distribution, releases: int) -> Distribution:

@@ -19,11 +19,11 @@ from functools import cached_property
 
 import numpy as np
 
-from streamdp.learning.mixture.curves import FLOOR, SHIFTS, STRETCHES, VARIANCES, Curves
+from streamdp.learning.mixture.curves import FLOOR, SHIFTS, STRETCHES, VARIANCES, Curves, bridge
 from streamdp.learning.mixture.distribution import TENTH, Distribution, weighted_quantiles
 from streamdp.learning.mixture.draw import Draw, Kernel
 from streamdp.learning.mixture.evidence import Evidence
-from streamdp.learning.mixture.posterior import Posterior
+from streamdp.learning.mixture.posterior import Posterior, doubt
 from streamdp.learning.mixture.records import Number, RecordsPrior
 from streamdp.types import BoolArray, FloatArray, Grid, IntArray
 
@@ -138,18 +138,47 @@ class Belief:
         """Return the prior updated by the evidence of a release."""
         finer, parents, predicted = with_finer_moves(self, evidence)
         found, told, weights = finer._conditioned(evidence, self.marginal, predicted)
-        told = np.bincount(parents, told, len(self.weights)).astype(float)
-        kept = told > LEAST_WEIGHT
-        if not kept[self.learned_count :].any():
-            weights_told = told[kept] / told[kept].sum()
-            found = self.only(kept)._beyond(found, evidence.cells, weights_told)
+        of_curves = np.bincount(parents, told.sum(axis=1), len(self.weights)).astype(float)
+        found = self._with_tails(found, evidence.cells, of_curves)
         of_curves = np.bincount(parents, weights.sum(axis=1), len(self.weights)).astype(float)
-        return Update(self, finer, evidence, found, of_curves, weights.sum(axis=0))
+        return Update(self, finer, evidence, found, told, of_curves, weights.sum(axis=0))
+
+    def corrected(
+        self, evidence: Evidence, known: PosteriorMean, told: FloatArray
+    ) -> PosteriorMean:
+        """Return the posterior mean with the error H of the curves in it.
+
+        Without it, what a release says against a curve from which batches hardly deviate would be
+        taken for noise, each time anew, and the curve would stay wrong.
+
+        Args:
+            evidence: The release.
+            known: Posterior mean without H.
+            told: Posterior weights of curves and sizes, shape (i, k).
+        """
+        if evidence.draw is not None:
+            return known
+        marginal = known.distribution()
+        there = marginal.cdf(evidence.cells)
+        among = evidence.deviations(there) + doubt(self, evidence) * bridge(there, there)
+        predicted, inverse = self.cdf(evidence.cells), evidence.inverses(among)
+        found = self._mean(evidence, marginal, predicted, told, among, inverse)
+        return self._with_tails(found, evidence.cells, told.sum(axis=1))
+
+    def _with_tails(
+        self, known: PosteriorMean, cells: FloatArray, weights: FloatArray
+    ) -> PosteriorMean:
+        """Replace the tails of the posterior mean unless curves about the guess have weight."""
+        kept = weights > LEAST_WEIGHT
+        if kept[self.learned_count :].any():
+            return known
+        told = weights[kept] / weights[kept].sum()
+        return self.only(kept)._beyond(known, cells, told)
 
     def _conditioned(
         self, evidence: Evidence, marginal: Distribution, predicted: FloatArray
     ) -> tuple[PosteriorMean, FloatArray, FloatArray]:
-        """Return the posterior mean, the weights of curves in it, and all posterior weights.
+        """Return the posterior mean, the weights in it, and all posterior weights, each (i, k).
 
         Args:
             evidence: The release.
@@ -161,27 +190,54 @@ class Belief:
         if evidence.draw is not None:
             kernel = evidence.draw.kernel(VARIANCES[:, 0, 0])
             by_draw = self.weighed_by_draw(evidence.draw, kernel)
+        found = PosteriorMean(np.empty(0), np.empty(0))
+        told = weights = np.empty(0)
         for _ in range(ROUNDS):
-            there = marginal.cdf(evidence.cells)
-            among = evidence.deviations(there)
+            among = evidence.deviations(marginal.cdf(evidence.cells))
             inverse = evidence.inverses(among)
             weights = self.weighed(off, inverse) if by_draw is None else by_draw
             told = self.explained(weights)
-            of_curve = told.sum(axis=1)
-            kept = of_curve > LEAST_WEIGHT
-            curves = self.only(kept)
-            likely = told[kept] / told[kept].sum()
-            pulled = np.einsum("ik,ic,kcd->kd", likely, off[kept], inverse)
-            at = curves.support(of_curve[kept], evidence.cells)
-            of, before = likely.sum(axis=1), likely.sum(axis=1) @ predicted[kept]
+            found = self._mean(evidence, marginal, predicted, told, among, inverse, kernel)
+            marginal = found.distribution()
+        return found, told, weights
+
+    def _mean(
+        self,
+        evidence: Evidence,
+        marginal: Distribution,
+        predicted: FloatArray,
+        told: FloatArray,
+        among: FloatArray,
+        inverse: FloatArray,
+        kernel: Kernel | None = None,
+    ) -> PosteriorMean:
+        """Return the posterior mean of the cdf, given the posterior weights.
+
+        Args:
+            evidence: The release.
+            marginal: Cdf of the iteration before.
+            predicted: The cdf of each curve at the cells of the evidence, shape (i, c).
+            told: Posterior weights of curves and sizes, shape (i, k).
+            among: Covariances of the batch about a curve there, shape (k, c, c).
+            inverse: Inverse covariances of what is observed, shape (k, c, c).
+            kernel: Of a single draw, whose law is used in place of a normal one.
+        """
+        of_curve, there = told.sum(axis=1), marginal.cdf(evidence.cells)
+        kept = of_curve > LEAST_WEIGHT
+        likely = told[kept] / told[kept].sum()
+        of, before = likely.sum(axis=1), likely.sum(axis=1) @ predicted[kept]
+        if kernel is None:
+            off = evidence.y - predicted[kept]
+            pulled = np.einsum("ik,ic,kcd->kd", likely, off, inverse)
             known = before + np.einsum("kcd,kd->c", among, pulled)
-            if kernel is not None:
-                known = before + (likely * kernel.at(kernel.means, predicted[kept, 0])).sum()
-            curve = (1.0 - BASE_WEIGHT) * before + BASE_WEIGHT * there
-            shares = (1.0 - BASE_WEIGHT) * (of @ curves.cdf(at))
-            mean = _through(shares + BASE_WEIGHT * marginal.cdf(at), curve, known)
-            marginal = Distribution.about(at, mean)
-        return PosteriorMean(at, mean), of_curve, weights
+        else:
+            known = before + (likely * kernel.at(kernel.means, predicted[kept, 0])).sum()
+        curves = self.only(kept)
+        at = curves.support(of_curve[kept], evidence.cells)
+        curve = (1.0 - BASE_WEIGHT) * before + BASE_WEIGHT * there
+        shares = (1.0 - BASE_WEIGHT) * (of @ curves.cdf(at))
+        mean = _through(shares + BASE_WEIGHT * marginal.cdf(at), curve, known)
+        return PosteriorMean(at, mean)
 
     def _beyond(
         self, known: PosteriorMean, cells: FloatArray, weights: FloatArray
@@ -286,6 +342,7 @@ class Update:
         finer: The same, with finer moves about the likeliest curve.
         evidence: The release.
         posterior_mean: Posterior mean of the batch's cdf.
+        told: Weights of finer curves and sizes in it, shape (j, k).
         weights: Of the curves, shape (i,).
         size_weights: Of `SIZES`.
     """
@@ -294,6 +351,7 @@ class Update:
     finer: Belief
     evidence: Evidence
     posterior_mean: PosteriorMean
+    told: FloatArray
     weights: FloatArray
     size_weights: FloatArray
     _intervals: dict[tuple[float, ...], tuple[FloatArray, FloatArray]] = field(
@@ -304,6 +362,11 @@ class Update:
     def posterior(self) -> Posterior:
         """Posterior of the quantiles of the batch."""
         return Posterior.of(self.finer, self.evidence, self.posterior_mean)
+
+    @cached_property
+    def corrected_mean(self) -> PosteriorMean:
+        """Posterior mean of the batch's cdf that curves learn from."""
+        return self.finer.corrected(self.evidence, self.posterior_mean, self.told)
 
     def interval(self, targets: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         """Return the interval of each quantile; cached, as rows and state need it."""

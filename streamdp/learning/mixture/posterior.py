@@ -109,7 +109,7 @@ class Posterior:
         away = (cells - law.centre) / law.half_width
         h = (1.0 - HEAVY) * u + HEAVY * (0.5 + np.arctan(away) / np.pi)
         at = np.searchsorted(cells, evidence.cells).clip(max=len(cells) - 1)
-        d2, g_variances = _d2(before, evidence), VARIANCES + evidence.extra_sampling_variance
+        d2, g_variances = doubt(before, evidence), VARIANCES + evidence.extra_sampling_variance
         shared = g_variances * bridge(u, u[at]) + d2 * bridge(h, h[at])
         inverse = np.linalg.inv(shared[:, at] + evidence.noise + FLOOR * np.eye(len(at)))
         off = evidence.y - before.cdf(evidence.cells)
@@ -179,7 +179,7 @@ def _beyond(known: PosteriorMean, before: Belief) -> tuple[FloatArray, FloatArra
     return np.concatenate((low, cells, high)), shares
 
 
-def _d2(before: Belief, evidence: Evidence) -> float:
+def doubt(before: Belief, evidence: Evidence) -> float:
     """Return d², the prior variance of the curves' error after `before.releases` releases."""
     bins = len(np.unique(evidence.cells)) + 1
     told = min(before.releases, EFFECTIVE_RELEASES) / (ERROR_PER_NOISE * bins * evidence.unit)

@@ -106,6 +106,20 @@ def test_a_release_that_says_nothing_changes_nothing() -> None:
     )
 
 
+def test_curves_learn_more_of_a_release_than_its_value_does() -> None:
+    """Where batches hardly deviate from a curve, what a release says against it is its error."""
+    alone = Curves(even(), np.zeros((1, 2)))
+    sure = np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0]).clip(1e-6)
+    prior = Belief(GRID, {BROAD: alone}, np.ones(1), sure, RecordsPrior.expected(100), 20)
+    after = prior.after(seen([0.0], [0.6], np.array([[1e-2]])))
+    value, taught = (
+        float(mean.distribution().cdf(np.zeros(1))[0])
+        for mean in (after.posterior_mean, after.corrected_mean)
+    )
+    assert value == pytest.approx(0.5, abs=2e-3)
+    assert 0.53 < taught < 0.6
+
+
 def test_a_release_without_noise_is_believed() -> None:
     """The distribution goes through it, and nothing is in doubt there."""
     truth = [0.3, 0.5, 0.65]
@@ -191,7 +205,13 @@ def test_news_is_the_likelihood_that_leads_from_the_belief_before_to_that_after(
     prior, after = prior / prior.sum(), prior * likelihood / (prior @ likelihood)
     known = PosteriorMean(np.zeros(1), np.zeros(1))
     release = Update(
-        before(weights=prior), before(weights=prior), NOTHING, known, after, np.ones(1)
+        before(weights=prior),
+        before(weights=prior),
+        NOTHING,
+        known,
+        after[:, None],
+        after,
+        np.ones(1),
     )
     shown, variances = release.likelihood_moments(values, after @ values)
     assert shown == pytest.approx([3.0], rel=1e-3)
@@ -203,7 +223,13 @@ def test_a_release_that_changes_no_belief_brings_no_news() -> None:
     weights, values = np.array([0.2, 0.5, 0.3]), np.array([[1.0], [2.0], [4.0]])
     known = PosteriorMean(np.zeros(1), np.zeros(1))
     after = Update(
-        before(weights=weights), before(weights=weights), NOTHING, known, weights, np.ones(1)
+        before(weights=weights),
+        before(weights=weights),
+        NOTHING,
+        known,
+        weights[:, None],
+        weights,
+        np.ones(1),
     )
     assert after.likelihood_moments(values, weights @ values)[1][0] > 1e9
 
