@@ -88,10 +88,10 @@ REACHES, OF_TRIED = 40, 60
 NEGLIGIBLE = 1e-3
 """Part of the heaviest weight of a tail below which it is left out of what reaches hide."""
 
-OF_FIRST = (0.7, 0.6)
-"""Quantile of what a reach hides of a mean, and its part by which the mean is off: two tails cancel
-in part. Medians cut off log-normal tails, larger parts let noise into normal ones (development
-streams of `tests.benchmarks.smoothing`, and laws of seed 82001)."""
+OF_FIRST, OF_TWO_TAILS = 0.7, 0.6
+"""Quantile of what a reach hides of a mean, and its part by which the mean is off, as two tails
+cancel in part. Medians cut off log-normal tails, larger parts let noise into normal ones
+(development streams of `tests.benchmarks.smoothing`, and laws of seed 82001)."""
 
 OF_BATCH = 1.25
 """Times its deviation that a batch's overshoot differs: few far records have skewed sums."""
@@ -192,7 +192,7 @@ class Overshoot:
         return low, high
 
 
-def best_reach(clip: Clip, noise: float) -> float:
+def best_reach(clip: Clip, noise: float, *, summed: bool = False) -> float:
     """Return the reach at which smoothed means and sums err least, in cells.
 
     What a reach hides is a quantile of its posterior above the median (`OF_FIRST`): where little is
@@ -201,10 +201,11 @@ def best_reach(clip: Clip, noise: float) -> float:
     Args:
         clip: With the distances that it remembers.
         noise: Deviation of the noise of a released mean, over the reach.
+        summed: Distances are those from 0, so that nearly all of them are of one sign.
     """
     tried = _tried(clip)
-    quantile, part = OF_FIRST
-    costs = np.hypot(part * _hidden(clip, tried, 1, quantile), noise * tried)
+    part = 1.0 if summed else OF_TWO_TAILS
+    costs = np.hypot(part * _hidden(clip, tried, 1, OF_FIRST), noise * tried)
     return float(tried[int(np.argmin(costs))])
 
 

@@ -397,8 +397,9 @@ class MomentOf:
             centre = min(max(centre, self.grid.lower), self.grid.upper)
         last = asked[-1].noise
         noise = last.variance**0.5 / last.sensitivity / float(n.mean())
-        best = best_reach_of_squares if self.moment == "variance" else best_reach
-        return clip.following(centre, best(clip, noise))
+        if self.moment == "variance":
+            return clip.following(centre, best_reach_of_squares(clip, noise))
+        return clip.following(centre, best_reach(clip, noise, summed=self.moment == "sum"))
 
     def _possible(self) -> tuple[float, float]:
         """The least and the most that the moment can be, in cells.

@@ -13,16 +13,20 @@ With F the variance of level + offset, U = λ·τ·b and S = F + U + ρ·R, the 
 f + (F + U)/S·(y - f). Models are weighted by evidence pooled over the series of a release, with a
 fixed share that goes back to weights that prefer series that stay: where noise is large, models can
 hardly be told apart, and the first weights decide how much is averaged. Each series weighs models,
-λ and ρ once more by its own value. The levels
-of all are merged into one mean and variance after each step (Bar-Shalom's first order generalised
-pseudo-Bayes filter), so a state is sixteen numbers a series.
+λ and ρ once more by its own value. Each
+drift has a level of its own: those of models that drift alike are merged into one mean and variance
+after each step, and a drift takes as much of all levels as weight goes back to it (interacting
+multiple models). With one level for all, doubts about drifts that nothing speaks for would add up
+from step to step, and under much noise no more than the last twenty values would be averaged. A
+state is sixteen numbers a series, and two for each drift.
 
 Counts of a table are estimated once more with levels that are drawn together (`drawn_together`),
 and one below ln 2, the median of Poisson's law of less being 0, is published as 0. Neither enters
 the state: what is learned of each series stays its own.
 
 References:
-    Bar-Shalom, Li & Kirubarajan 2001, section 11.6; Herbster & Warmuth 1998 (fixed share).
+    Blom & Bar-Shalom 1988; Bar-Shalom, Li & Kirubarajan 2001, section 11.6; Herbster & Warmuth 1998
+    (fixed share).
 """
 
 from __future__ import annotations
@@ -69,6 +73,10 @@ value, and one deviation past it: a change that a release shows widens the inter
 UNLIKE = 0.5
 """Deviation of first counts of a table about their mean, as a part of it, at least: few noisy
 counts do not show that groups are of one size."""
+
+OF_ALL = 2.0
+"""Times the variance of the mean of first values that each series takes for doubt of its own: the
+error is one for all, and none would lose it by its own values soon."""
 
 FEW, FEW_SHARE = 5.0, 0.1
 """Fewer records than either are hardly any."""
@@ -189,15 +197,17 @@ class SeriesFilter:
         y, r = np.asarray(values, dtype=np.float64), np.asarray(noise, dtype=np.float64)
         before = self._restored(state, y, r)
         new, place = before.new, 0 if weekday is None else weekday
-        level, variance = before.level, before.variance
-        offset = before.offsets[:, place] if weekday is not None else np.zeros_like(level)
-        spread = before.spreads[:, place] if weekday is not None else np.zeros_like(level)
-        error = y - level - offset
-        drifted, known, rho, total, evidence = self._models(level, variance, spread, r, error)
+        levels, variances = before.drifting.of_models()
+        offset = before.offsets[:, place] if weekday is not None else np.zeros_like(y)
+        spread = before.spreads[:, place] if weekday is not None else np.zeros_like(y)
+        base = self._base(before.level, before.variance)
+        error = y - levels - offset
+        drifted, known, rho, total, evidence = self._models(base, variances, spread, r, error)
         share = OF_COUNTS[1] if self.nonnegative else OF_MEANS[1]
+        share /= math.sqrt(max(1, int((~new).sum())))
         first = self._first_weights()
         log_weights, own = _reweighted(before.log_weights, evidence, new, first, share)
-        mean = level + offset + known / total * error
+        mean = levels + offset + known / total * error
         point, belief = _merged(own, mean, known * rho * r / total)
         if self.doubt:
             less_sure = own * np.exp(self.doubt * _LARGER)[:, None, None]
@@ -205,18 +215,22 @@ class SeriesFilter:
             belief = (less_sure * (known * rho * r / total + (mean - point) ** 2)).sum(axis=(0, 1))
         gain = (own * known / total).sum(axis=(0, 1))
         moved_by = _trust(gain) * (y - point)
-        moved, left = _merged(own, level + drifted / total * error, drifted * (1 - drifted / total))
+        moved, left = levels + drifted / total * error, drifted * (1 - drifted / total)
         shifted, rest = _merged(own, offset + spread / total * error, spread * (1 - spread / total))
         moved_by = np.where(new, 0.0, moved_by)
-        point, belief = np.where(new, level, point), np.where(new, variance, belief)
+        point, belief = np.where(new, before.level, point), np.where(new, before.variance, belief)
         if weekday is not None:
             before.offsets[:, place] = np.where(new, offset, shifted)
             before.spreads[:, place] = np.where(new, spread, rest)
+        merged = _merged(own, moved, left)
+        turning = share * np.exp(first).reshape(len(TRANSIENTS), -1).sum(axis=0)[:, None]
+        drifting = _by_drift(own, moved, left, merged, turning)
         after = _State(
-            np.where(new, level, moved),
-            np.where(new, variance, left),
+            np.where(new, before.level, merged[0]),
+            np.where(new, before.variance, merged[1]),
             before.offsets,
             before.spreads,
+            Levels(*np.where(new, before.drifting, drifting)),
             log_weights,
             new,
         )
@@ -224,7 +238,9 @@ class SeriesFilter:
         past = np.where(startling, y + np.sign(y - point) * np.sqrt(r), point)
         found = self._estimates(point, belief, moved_by, past)
         if self.nonnegative:
-            drawn = self._of_table(level, variance, y - offset, r, spread, log_weights)
+            drawn = self._of_table(
+                before.level, before.variance, y - offset, r, spread, log_weights
+            )
             found = found.of_count(np.where(new, found.point, drawn + offset))
         return self._stored(after), found
 
@@ -279,14 +295,15 @@ class SeriesFilter:
         """
         level, variance = drawn_together(level, variance)
         error = y - level
-        _, known, _, total, evidence = self._models(level, variance, spread, r, error)
+        base = self._base(level, variance)
+        _, known, _, total, evidence = self._models(base, variance, spread, r, error)
         gain = (_own(log_weights, evidence) * known / total).sum(axis=(0, 1))
         point = level + gain * error
         return np.asarray(point + _trust(gain) * (y - point))
 
     def _models(
         self,
-        level: FloatArray,
+        base: FloatArray,
         variance: FloatArray,
         spread: FloatArray,
         r: FloatArray,
@@ -295,13 +312,12 @@ class SeriesFilter:
         """What each model says of a batch.
 
         Args:
-            level: Of each series before the batch.
+            base: Of each series.
             variance: Of the level.
             spread: Variances of offsets.
             r: Variances of the noise of the released values.
             error: Released values, less levels and offsets.
         """
-        base = self._base(level, variance)
         change, rho, weight = _GAUSSIAN if self.gaussian else _LAPLACE
         drifted = variance + _DELTA * base
         known = drifted + spread + change * _TAU * base
@@ -356,10 +372,15 @@ class SeriesFilter:
                 numbers = kept[key]
                 level[row], variance[row] = numbers[0], numbers[1]
                 offsets[row], spreads[row] = numbers[2:9], numbers[9:16]
+        drifting = Levels(*np.tile((level, variance), (len(DRIFTS), 1, 1)).swapaxes(0, 1))
+        of_drifts = state.get("drifting", {}) if state else {}
+        for row, key in enumerate(self.keys):
+            if not new[row] and key in of_drifts:  # not in states of earlier versions
+                drifting.level[:, row], drifting.variance[:, row] = of_drifts[key]
         models = len(_TAU)
         weights = state.get("weights", []) if state else []
         log_weights = np.array(weights) if len(weights) == models else self._first_weights()
-        return _State(level, variance, offsets, spreads, log_weights, new)
+        return _State(level, variance, offsets, spreads, drifting, log_weights, new)
 
     def _first(self, y: FloatArray, r: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Level and variance of a first value, drawn to the guess, or to the mean of several."""
@@ -374,25 +395,41 @@ class SeriesFilter:
         among = np.maximum(float(y.var() - r.mean()), least)
         kept = among / (among + r)
         of_mean = float((among + r).mean()) / len(y)
-        return mean + kept * (y - mean), kept * r + (1.0 - kept) ** 2 * of_mean
+        return mean + kept * (y - mean), kept * r + OF_ALL * (1.0 - kept) ** 2 * of_mean
 
     def _stored(self, after: _State) -> Json:
         rows = np.column_stack((after.level, after.variance, after.offsets, after.spreads))
         numbers = [[_rounded(number) for number in row] for row in rows.tolist()]
+        of_drifts = np.array(after.drifting).transpose(2, 0, 1).tolist()
+        drifting = [[[_rounded(number) for number in row] for row in each] for each in of_drifts]
         return {
             "series": dict(zip(self.keys, numbers, strict=True)),
+            "drifting": dict(zip(self.keys, drifting, strict=True)),
             "weights": [_rounded(weight) for weight in after.log_weights.tolist()],
         }
 
 
+class Levels(NamedTuple):
+    """Levels and their variances by each drift, shapes (drifts, n)."""
+
+    level: FloatArray
+    variance: FloatArray
+
+    def of_models(self) -> tuple[FloatArray, FloatArray]:
+        """The same for all models, shapes (models, 1, n)."""
+        level, variance = (np.tile(each, (len(TRANSIENTS), 1))[:, None] for each in self)
+        return level, variance
+
+
 @dataclass(frozen=True, slots=True)
 class _State:
-    """Arrays of n series: offsets and their variances have shape (n, 7)."""
+    """Arrays of n series: offsets and their variances have shape (n, 7); levels of all drifts."""
 
     level: FloatArray
     variance: FloatArray
     offsets: FloatArray
     spreads: FloatArray
+    drifting: Levels
     log_weights: FloatArray
     new: BoolArray
 
@@ -448,17 +485,15 @@ def _reweighted(
         evidence: Of components λ, ρ of each model, shape (models, components, n).
         new: Series that have no state yet; their values are no evidence.
         first: Logarithms of the first weights, shape (models,).
-        share: Of the weight that goes back to them, of one series.
+        share: Of the weight that goes back to them.
 
     Returns:
         Logarithms of the pooled weights, and weights of the shape of the evidence.
     """
-    count = max(1, int((~new).sum()))
     most = evidence.max(axis=1)
     of_models = most + np.log(np.exp(evidence - most[:, None]).sum(axis=1))
     pooled = log_weights + np.where(new, 0.0, of_models).sum(axis=1)
     weights = np.exp(pooled - pooled.max())
-    share /= math.sqrt(count)
     weights = (1.0 - share) * weights / weights.sum() + share * np.exp(first)
     return np.log(weights), _own(np.log(weights), evidence)
 
@@ -476,6 +511,32 @@ def _merged(
     """Mean and variance of a mixture, shapes (models, components, n) to (n,)."""
     mean = (weights * means).sum(axis=(0, 1))
     return mean, (weights * (variances + (means - mean) ** 2)).sum(axis=(0, 1))
+
+
+def _by_drift(
+    weights: FloatArray,
+    means: FloatArray,
+    variances: FloatArray,
+    merged: tuple[FloatArray, FloatArray],
+    turning: FloatArray,
+) -> Levels:
+    """Levels of each drift, after a part of the weight has turned to it from all drifts.
+
+    Args:
+        weights: Of all components, shape (models, components, n).
+        means: Levels by each of them.
+        variances: Of these.
+        merged: Level and variance by all of them together.
+        turning: Weight that turns to each drift, shape (drifts, 1).
+    """
+    of_each = (len(TRANSIENTS), len(DRIFTS), *weights.shape[1:])
+    weight, mean, variance = (each.reshape(of_each) for each in (weights, means, variances))
+    stays = (1.0 - turning.sum()) * weight
+    total = stays.sum(axis=(0, 2)) + turning
+    share, turned = stays / total[:, None], turning / total
+    level = (share * mean).sum(axis=(0, 2)) + turned * merged[0]
+    spread = (share * (variance + (mean - level[:, None]) ** 2)).sum(axis=(0, 2))
+    return Levels(level, spread + turned * (merged[1] + (merged[0] - level) ** 2))
 
 
 def _rounded(number: float) -> float:
