@@ -431,7 +431,8 @@ class Privacy(Section):
                 f"an epsilon above {LARGEST_EPSILON}{at} protects next to nothing",
                 document,
                 (*path, price.measure),
-                "lower it, or set privacy.allow_large_epsilon: true",
+                "lower it, or set privacy.allow_large_epsilon: true; in a notebook,"
+                " Ledger(..., allow_large_epsilon=True)",
             )
         if price.amount > LARGEST_PRICE:
             refuse(

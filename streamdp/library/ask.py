@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 
@@ -175,8 +176,7 @@ class Ask:
         Raises:
             QuestionError: It was not measured; the reason is said.
         """
-        if not 0.0 < quantile < 1.0:
-            raise QuestionError(f"a quantile lies between 0 and 1, and {quantile:g} does not")
+        _require_quantile(quantile)
         name = f"quantile {quantile:g}"
         if over == NEXT:
             if where:
@@ -366,6 +366,7 @@ class Ask:
         `process_rose` that what makes them rose: days that are alike differ too. Each period is
         judged by its own counts, and not by those of days around it.
         """
+        _require_quantile(quantile)
         first, second = self._period(before), self._period(after)
         one, all_ = self.measured.change(first, second, quantile, tuple(group), partial)
         rows = []
@@ -398,6 +399,8 @@ class Ask:
         answer: Callable[[tuple[int, ...], bool], Answer],
         unit: str = "",
     ) -> Table:
+        if step is not None and step not in get_args(Step):
+            raise QuestionError(f"every {step} is no period", hint=", ".join(get_args(Step)))
         whole = self._period(over)
         periods = (whole,) if step is None else every(step, whole, self.zone)
         if not periods:
@@ -535,6 +538,11 @@ def _row(
 ) -> dict[str, Json]:
     about = {"unit": unit, "left_out": left_out, "spent": 0.0}
     return {"period": name, "question": question, **asdict(answer), **about}
+
+
+def _require_quantile(quantile: float) -> None:
+    if not 0.0 < quantile < 1.0:
+        raise QuestionError(f"a quantile lies between 0 and 1, and {quantile:g} does not")
 
 
 def _require_finite(values: Iterable[float]) -> None:

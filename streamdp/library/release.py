@@ -65,6 +65,12 @@ def configured(options: Mapping[str, Any], privacy: Privacy) -> Configuration:
                 where=f"release({name})",
                 hint="leave it out, or let the daemon make the release",
             )
+    if "delta" in options:
+        raise ConfigurationError(
+            "this release has a delta, and a ledger in memory has no cap on it",
+            where="release(delta)",
+            hint="let the daemon make the release",
+        )
     section = {"source": SOURCE} | {name: _plain(value) for name, value in options.items()}
     value = {
         "store": {"path": f"{NOWHERE}/store.db"},

@@ -8,6 +8,7 @@ import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -224,6 +225,7 @@ def test_changes_are_said_in_words() -> None:
         (("--quantile", ".5", "--over", "soon"), "is no period"),
         (("--quantile", ".5", "--over", RANGE, "--group", "JFK"), "has no groups"),
         (("--compare", RANGE, "2013-01-09"), "have batches in common"),
+        (("--compare", "2013-01-02", "2013-01-09", "--quantile", "0"), "lies between 0 and 1"),
         (("--records", "--over", "next"), "only quantiles are forecast"),
         (("--total", "flights", "--over", RANGE), "ask for the number of records with --records"),
     ],
@@ -320,5 +322,8 @@ def test_a_notebook_asks_the_same(home: Path) -> None:
         assert whole == part
         with pytest.raises(ConfigurationError, match="up to"):
             store.ask("air_time").share(above=3, up_to=2)
+        step: Any = "fortnight"
+        with pytest.raises(ConfigurationError, match="every fortnight is no period"):
+            store.ask("air_time").records(every=step)
         with pytest.raises(StreamdpError, match="no releases"):
             store.ask("nobody")

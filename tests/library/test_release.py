@@ -81,7 +81,7 @@ PURE = [(kind, body) for kind, body in CASES if kind != "keys"]
 @pytest.mark.parametrize("body", BODIES["keys"])
 def test_a_kind_with_a_delta_is_refused(body: str) -> None:
     """By name, before records are read: the ledger has no cap on delta."""
-    with pytest.raises(ConfigurationError, match="the caps have none"):
+    with pytest.raises(ConfigurationError, match="a ledger in memory has no cap on it"):
         streamdp.release(
             records(), kind="keys", epsilon="1/4", ledger=streamdp.Ledger(1), **options(body)
         )
