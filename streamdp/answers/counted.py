@@ -16,6 +16,10 @@ _OUTER, _FALL = 3, 0.8
 """Cuts on a side whose density goes on beyond them, and how fast it falls over that density."""
 
 
+_OF_MEDIAN = np.pi / 2.0
+"""Variance of a median over that of a mean, where values are normal."""
+
+
 NoisyNumber = tuple[float, float]
 """A noisy number and its variance."""
 
@@ -117,8 +121,28 @@ def _fall(cuts: FloatArray, shares: FloatArray, mass: float) -> float:
     return float(_FALL * density / mass)
 
 
-def sizes(batches: Sequence[Counted]) -> FloatArray:
-    """Likely number of records of each batch, at least 1, shape (batches,).
+@dataclass(frozen=True, slots=True, eq=False)
+class Sizes:
+    """Likely number of records of each batch.
+
+    Args:
+        likely: At least 1, shape (batches,).
+        alone: Variance of each that is its own, shape (batches,).
+        shared: Deviation of each that all have in common, shape (batches,).
+    """
+
+    likely: FloatArray
+    alone: FloatArray
+    shared: FloatArray
+
+    def together(self, places: IntArray) -> NoisyNumber:
+        """The number of records of some batches, and its variance."""
+        shared = float(self.shared[places].sum())
+        return float(self.likely[places].sum()), float(self.alone[places].sum()) + shared**2
+
+
+def sizes(batches: Sequence[Counted]) -> Sizes:
+    """Likely number of records of each batch.
 
     Noisy totals, moved towards their median by as much as their noise explains their spread.
     """
@@ -126,7 +150,12 @@ def sizes(batches: Sequence[Counted]) -> FloatArray:
     middle = float(np.median(found[:, 0]))
     spread = max(float(np.mean((found[:, 0] - middle) ** 2 - found[:, 1])), 0.0)
     kept = spread / (spread + found[:, 1])
-    return np.maximum(middle + kept * (found[:, 0] - middle), 1.0)
+    of_median = float(np.sqrt(_OF_MEDIAN * np.mean(spread + found[:, 1]) / len(found)))
+    return Sizes(
+        np.maximum(middle + kept * (found[:, 0] - middle), 1.0),
+        kept * found[:, 1],
+        (1.0 - kept) * of_median,
+    )
 
 
 def shares_of(batch: Counted, size: float) -> Shares:

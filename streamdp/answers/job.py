@@ -29,7 +29,7 @@ _NEAR = 28
 """Batches before and behind a period whose tables tell of those that it did not measure."""
 
 SURELY = 3.0
-"""Deviations by which a number of records must lie above none for a mean of them."""
+"""Deviations by which a number of records must lie above none for something to be said of them."""
 
 Group = tuple[str, ...]
 
@@ -403,6 +403,7 @@ class ColumnDistribution:
         Raises:
             QuestionError: It lies beyond what was counted.
         """
+        _require_records([(self, places)])
         self.require_inside(quantile, *self.outermost(places))
         key = places.tobytes()
         if key not in self._known:
@@ -421,6 +422,7 @@ class ColumnDistribution:
             at: Days since 1970 at which the batch begins.
         """
         recent = np.arange(len(self.history.at))[-7:]
+        _require_records([(self, recent)])
         self.require_inside(quantile, *self.outermost(recent))
         found = ahead(self.history, self.scales, at, self.cells(recent))
         return self.placed(found, quantile, 0)
@@ -434,8 +436,13 @@ class ColumnDistribution:
             places: Of the batches.
 
         Raises:
-            QuestionError: An end lies beyond what was counted.
+            QuestionError: An end lies beyond what was counted, or there may be hardly any records.
         """
+        _require_records([(self, places)])
+        return self.part(above, up_to, places)
+
+    def part(self, above: float | None, up_to: float | None, places: IntArray) -> Answer:
+        """The same of a part of what is asked about, which may have hardly any records."""
         ends = [self._counted_cell(each, places) for each in (above, up_to) if each is not None]
         found = share(self.history, self.scales, self._weights(places), np.array(ends, dtype=float))
         sign = np.array(
@@ -449,6 +456,7 @@ class ColumnDistribution:
 
     def ranges(self, many: int, places: IntArray) -> tuple[float, ...]:
         """Cuts of a histogram with so many bins between the outermost cuts that were counted."""
+        _require_records([(self, places)])
         base = self.history.base(places)
         low, high = np.quantile(base.cut_shares, [0.02, 0.98])
         ends = base.places(np.array([low, high])) * float(self.resolution)
@@ -456,6 +464,8 @@ class ColumnDistribution:
 
     def change(self, one: IntArray, other: IntArray, quantile: float) -> Change:
         """How a quantile differs between two periods, in the unit of the column."""
+        for each in (one, other):
+            _require_records([(self, each)])
         self.require_inside(quantile, *self.outermost(np.concatenate((one, other))))
         found = quantile_change(self.history, self.scales, one, other, quantile)
         return self._in_unit(found)
@@ -551,6 +561,7 @@ class United:
         if len(own) == 1:
             return first.quantile(quantile, own[0])
         pairs = list(zip(self.parts, own, strict=True))
+        _require_records(pairs)
         weights, noise = self._weights(pairs)
         ends = np.array([each.outermost(places) for each, places in pairs])
         first.require_inside(quantile, *(weights @ ends).tolist())
@@ -580,7 +591,8 @@ class United:
             QuestionError: An end lies beyond what was counted, or some have no counts.
         """
         pairs = [(each, each.of(releases, partial)) for each in self.parts]
-        found = [each.share(above, up_to, places) for each, places in pairs]
+        _require_records(pairs)
+        found = [each.part(above, up_to, places) for each, places in pairs]
         if len(found) == 1:
             return found[0]
         weights, noise = self._weights(pairs)
@@ -601,6 +613,18 @@ class United:
             for each, places in pairs
         ]
         return sizes / sizes.sum(), np.array(noise) / sizes.sum() ** 2
+
+
+def _require_records(pairs: Sequence[tuple[ColumnDistribution, IntArray]]) -> None:
+    """Refuse batches of disjoint groups that may have hardly any records together."""
+    found = [each.history.records(places) for each, places in pairs]
+    records, variance = (sum(each) for each in zip(*found, strict=True))
+    if records < SURELY * math.sqrt(variance):
+        raise QuestionError(
+            "there may be hardly any records in this period, so nothing is known of their values",
+            where=pairs[0][0].job,
+            hint="ask about a longer period, or about all groups together",
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

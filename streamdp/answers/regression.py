@@ -29,7 +29,7 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
 
 from streamdp.answers.base import Base, daily, pooled
-from streamdp.answers.counted import Counted, Shares, diagonal, shares_of, sizes
+from streamdp.answers.counted import Counted, NoisyNumber, Shares, Sizes, diagonal, shares_of, sizes
 from streamdp.types import FloatArray, IntArray
 
 SLOW, FAST, WEEKS = 45.0, 6.0, 180.0
@@ -174,15 +174,21 @@ class BatchHistory:
     at: FloatArray = field(init=False)
     sizes: FloatArray = field(init=False)
     shares: tuple[Shares, ...] = field(init=False)
+    _sizes: Sizes = field(init=False)
     _bases: dict[bytes, Base] = field(init=False, default_factory=dict)
     _solved: dict[tuple[bytes, bytes, Scales], Solved] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         found = sizes(self.batches)
-        shares = tuple(map(shares_of, self.batches, found.tolist()))
+        shares = tuple(map(shares_of, self.batches, found.likely.tolist()))
         object.__setattr__(self, "at", np.array([each.at for each in self.batches]))
-        object.__setattr__(self, "sizes", found)
+        object.__setattr__(self, "_sizes", found)
+        object.__setattr__(self, "sizes", found.likely)
         object.__setattr__(self, "shares", shares)
+
+    def records(self, places: IntArray) -> NoisyNumber:
+        """The likely number of records of some batches, and its variance."""
+        return self._sizes.together(places)
 
     def base(self, places: IntArray) -> Base:
         """The pooled distribution of some batches."""

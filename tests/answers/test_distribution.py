@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from streamdp.answers.counted import Counted, Shares, Stage, shares_of
-from streamdp.answers.job import ColumnDistribution
+from streamdp.answers.job import ColumnDistribution, United
 from streamdp.answers.regression import BatchHistory, share
-from streamdp.errors import ConfigurationError
+from streamdp.errors import ConfigurationError, QuestionError
 from tests.answers.worlds import DECILES, Days, days
 
 
@@ -96,6 +96,29 @@ def test_the_next_batch_is_forecast_with_an_interval_that_holds_it(worlds: int) 
         known = of.quantile(0.5, np.array([59]))
         assert found.upper - found.lower > known.upper - known.lower
     assert np.mean(held) >= 0.85
+
+
+@pytest.mark.parametrize("size", [0, 1])
+def test_nothing_is_said_of_a_period_that_may_have_hardly_any_records(size: int) -> None:
+    """Its counts are noise: a quantile would lie anywhere, and a share be sure all the same."""
+    made = days([10_000.0] * 20, 3, size)
+    of, every, one = distribution(made), np.arange(20), np.arange(1)
+    for ask in (
+        lambda: of.quantile(0.5, every),
+        lambda: of.share(10_000.0, None, every),
+        lambda: of.ranges(5, every),
+        lambda: of.next(0.5, 21.0),
+        lambda: of.change(np.arange(10), np.arange(10, 20), 0.5),
+        lambda: United((of, of)).quantile(0.5, range(20)),
+        lambda: United((of, of)).share(10_000.0, None, range(20)),
+    ):
+        with pytest.raises(QuestionError, match="hardly any records"):
+            ask()
+    many = days([10_000.0] * 20, 3, 100)
+    whole = distribution(many)
+    assert whole.quantile(0.5, one).batches == 1
+    both = United((whole, distribution(days([10_000.0] * 20, 4, 0))))
+    assert abs(both.share(10_000.0, None, range(20)).value - 0.5) < 0.1
 
 
 def test_nothing_is_said_beyond_the_outermost_cuts() -> None:
