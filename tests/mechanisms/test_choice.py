@@ -54,9 +54,10 @@ def test_the_table_has_a_column_for_each_candidate():
     assert all(row.line().split()[2:].count("-") == len(NAMES) - len(row.errors) for row in TABLE)
 
 
-def test_much_data_is_drawn_by_the_binary_tree():
-    """Where epsilon times rows is large the tree's fine points beat a joint draw's."""
+def test_many_records_are_drawn_by_the_binary_tree():
+    """The time and memory of a joint draw grow with them; up to 2^16 nine are drawn jointly."""
     assert choose_tree(9, F(1), 10_000_000) is CANDIDATES["binary"]
+    assert choose_tree(9, F(1), 32_000) is CANDIDATES["joint"]
     assert choose_tree(9, F(1), None) is CANDIDATES["binary"]
 
 

@@ -46,13 +46,13 @@ class PublicEntropy:
         return (self.bits(52) + 0.5) / 2.0**52
 
 
-def standard_batch(index: int, rows: int) -> FloatArray:
+def standard_batch(index: int, rows: int, most: int = MOST_VALUES) -> FloatArray:
     """Sorted values of a batch of one of four shapes in turn, about 0 and of spread about 1.
 
     Returns:
-        Shape (min(rows, 4096),); the array cannot be written to.
+        Shape (min(rows, most),); the array cannot be written to.
     """
-    return _standard_batch(index % 4, min(rows, MOST_VALUES))
+    return _standard_batch(index % 4, min(rows, most))
 
 
 @functools.lru_cache(maxsize=8)
