@@ -150,11 +150,6 @@ class Belief:
 
         Without it, what a release says against a curve from which batches hardly deviate would be
         taken for noise, each time anew, and the curve would stay wrong.
-
-        Args:
-            evidence: The release.
-            known: Posterior mean without H.
-            told: Posterior weights of curves and sizes, shape (i, k).
         """
         if evidence.draw is not None:
             return known
@@ -164,16 +159,6 @@ class Belief:
         predicted, inverse = self.cdf(evidence.cells), evidence.inverses(among)
         found = self._mean(evidence, marginal, predicted, told, among, inverse)
         return self._with_tails(found, evidence.cells, told.sum(axis=1))
-
-    def _with_tails(
-        self, known: PosteriorMean, cells: FloatArray, weights: FloatArray
-    ) -> PosteriorMean:
-        """Replace the tails of the posterior mean unless curves about the guess have weight."""
-        kept = weights > LEAST_WEIGHT
-        if kept[self.learned_count :].any():
-            return known
-        told = weights[kept] / weights[kept].sum()
-        return self.only(kept)._beyond(known, cells, told)
 
     def _conditioned(
         self, evidence: Evidence, marginal: Distribution, predicted: FloatArray
@@ -239,21 +224,23 @@ class Belief:
         mean = _through(shares + BASE_WEIGHT * marginal.cdf(at), curve, known)
         return PosteriorMean(at, mean)
 
-    def _beyond(
+    def _with_tails(
         self, known: PosteriorMean, cells: FloatArray, weights: FloatArray
     ) -> PosteriorMean:
         """Replace the tails of the posterior mean, which no count covers, by the median curve's.
 
         The mean over curves is wider than most of them, and would widen with every release that is
         learned from it: distances beyond the cuts are those of the weighted median curve, unless
-        hardly any records lie on the other side.
+        hardly any records lie on the other side. Tails stay where curves about the guess have
+        weight.
 
         Args:
             known: Of the batch.
             cells: That evidence is of.
             weights: Of the curves after the release.
         """
-        if not len(cells):
+        kept = weights > LEAST_WEIGHT
+        if kept[self.learned_count :].any() or not len(cells):
             return known
         on_grid = cells.clip(known.cells[0], known.cells[-1])
         first, last = float(on_grid.min()), float(on_grid.max())
@@ -262,9 +249,10 @@ class Belief:
         alone = first == last
         left = TAIL_LEVELS[low > TAIL_LEVELS] if alone or low < COVERED else np.empty(0)
         right = TAIL_LEVELS[high < TAIL_LEVELS] if alone or high > 1.0 - COVERED else np.empty(0)
-        places = self.quantiles(np.concatenate((left, right, [low, high])))
+        places = self.only(kept).quantiles(np.concatenate((left, right, [low, high])))
         lengths = places[:, :-2] - np.repeat(places[:, -2:], (len(left), len(right)), axis=1)
-        away = weighted_quantiles(lengths, weights, np.array([0.5]))[0]
+        told = weights[kept] / weights[kept].sum()
+        away = weighted_quantiles(lengths, told, np.array([0.5]))[0]
         inner |= (known.cells < first) & (not len(left)) | (known.cells > last) & (not len(right))
         places = np.concatenate(
             (first + away[: len(left)], known.cells[inner], last + away[len(left) :])

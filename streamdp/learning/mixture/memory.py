@@ -106,12 +106,7 @@ class Memory:
 
     @classmethod
     def start(cls, rows: int, predictors: tuple[Predictor, ...]) -> Self:
-        """Return the memory before any release.
-
-        Args:
-            rows: Expected number of records of a batch.
-            predictors: Of whom none has learned.
-        """
+        """Return the memory before any release of so many expected records."""
         size_weights = np.full(len(SIZES), 1.0 / len(SIZES))
         return cls(
             0, predictors, {}, size_weights, RecordsPrior.expected(rows), Regression.start(1)

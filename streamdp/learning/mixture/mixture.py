@@ -11,7 +11,7 @@ releases alone, and costs the same epsilon in any case.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -85,25 +85,29 @@ class PlanBasis:
         memory: Of the releases before.
         facts: The batch.
         belief: About the batch.
-        read: Cached posteriors by the stages that were counted.
+        read: Posteriors that were found, by what was counted or drawn.
     """
 
     memory: Memory
     facts: BatchFacts
     belief: Belief
-    read: dict[tuple[Histogram, ...], Update] = field(default_factory=dict, repr=False)
+    read: dict[Hashable, Update] = field(default_factory=dict, repr=False)
 
-    def after(self, stages: tuple[Histogram, ...], histograms: Histograms) -> Update:
-        """Return the posterior after these stages; cached, as next cuts, rows and state need it."""
+    def counted(self, stages: tuple[Histogram, ...], histograms: Histograms) -> Update:
+        """Return the posterior after these stages; next cuts, rows and state need it."""
         if stages not in self.read:
-            self.read[stages] = self.belief.after(self.evidence(stages, histograms))
+            variances = [histograms.noise(stage).variance for stage in range(len(stages))]
+            about = self.memory.records, self.belief.marginal
+            self.read[stages] = self.belief.after(Evidence.counted(stages, variances, *about))
         return self.read[stages]
 
-    def evidence(self, stages: tuple[Histogram, ...], histograms: Histograms) -> Evidence:
-        """Return the evidence of some stages of counts."""
-        variances = [histograms.noise(stage).variance for stage in range(len(stages))]
-        believed = self.belief.marginal
-        return Evidence.counted(stages, variances, self.memory.records, believed)
+    def drawn(self, values: tuple[float, ...], tree: QuantileTree, prior: JointPrior) -> Update:
+        """Return the posterior after a draw; later groups and state need it."""
+        if (values, prior) not in self.read:
+            cells = np.rint(np.array(values) / float(tree.grid.resolution))
+            evidence = Evidence.drawn(tree, cells, self.memory.records.mean, prior)
+            self.read[values, prior] = self.belief.after(evidence)
+        return self.read[values, prior]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,12 +174,7 @@ class BayesianMixture(Learner):
     def with_other_groups(
         self, release_plan: ReleasePlan, shown: Sequence[GroupEvidence]
     ) -> ReleasePlan:
-        """Plan the release again, given what other groups of the batch have released.
-
-        Args:
-            release_plan: The plan without them.
-            shown: What their releases show, of one group or more.
-        """
+        """Plan the release again, given what other groups of the batch have released."""
         basis: PlanBasis = release_plan.basis
         return self._plan_release(basis.memory, replace(basis.facts, others=together(shown)))
 
@@ -188,8 +187,7 @@ class BayesianMixture(Learner):
 
     def priors(self, state: Json, count: int, features: Features = ()) -> JointPrior:
         """Return the priors of all quantiles, were all drawn."""
-        basis: PlanBasis = self.plan_release(state, features).basis
-        return self._priors(basis)
+        return self.priors_of(self.plan_release(state, features))
 
     def priors_of(self, release_plan: ReleasePlan) -> JointPrior:
         """Return the priors of all quantiles behind a plan, were all drawn."""
@@ -238,12 +236,7 @@ class BayesianMixture(Learner):
         return packed(memory.to_json() | {"last": np.rint(last / ROUNDING) * ROUNDING})
 
     def smoothed(self, state: Json) -> tuple[Smoothed, ...]:
-        """Return the estimate of each quantile of the last batch, with its interval.
-
-        Returns:
-            Points and the intervals that hold the quantile with about 95 %, non-decreasing over
-            the quantiles; nothing before the first release. From releases alone, so free.
-        """
+        """Return point and interval of each quantile of the last batch, from releases alone."""
         if not state:
             return ()
         point, low, high = np.array(unpacked(state)["last"])
@@ -288,7 +281,7 @@ class BayesianMixture(Learner):
             if not stages:
                 return cuts(basis.belief.marginal, self.cut_levels)
             return cuts(
-                basis.after(stages, histograms).posterior_mean.distribution(), self.cut_levels
+                basis.counted(stages, histograms).posterior_mean.distribution(), self.cut_levels
             )
 
         return CountedPlan(1 + best, basis, histograms, next_cuts)
@@ -353,10 +346,8 @@ class BayesianMixture(Learner):
         plan = seen.release_plan
         basis: PlanBasis = plan.basis
         if isinstance(plan, CountedPlan):
-            return basis.after(seen.counted or (), plan.histograms)
-        cells = np.rint(np.array(seen.values) / float(plan.tree.grid.resolution))
-        rows = basis.memory.records.mean
-        return basis.belief.after(Evidence.drawn(plan.tree, cells, rows, plan.prior))
+            return basis.counted(seen.counted or (), plan.histograms)
+        return basis.drawn(seen.values, plan.tree, plan.prior)
 
 
 def together(groups: Sequence[GroupEvidence]) -> Distribution:

@@ -121,16 +121,7 @@ class PrivateGradient(PointGradient):
         return PointGradient.describe(self) | {"private_gradient": True}
 
     def slope(self, state: Json, count: int, features: Features = ()) -> Slope:
-        """Return the gradient of the surrogate in (θ', φ') as a function of the true quantiles.
-
-        Args:
-            state: What was learned before.
-            count: Number m of quantiles.
-            features: Of the batch.
-
-        Returns:
-            Values, shape (m,), to gradients, shape (2m,): by θ' and then by φ'.
-        """
+        """Return the gradient of the surrogate by each θ', then each φ', at the true quantiles."""
         location, scale = self.guess
         standard = self._standard(state, count, len(features))
         theta = standard.weights @ np.array([1.0, *features])
