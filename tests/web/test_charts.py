@@ -348,3 +348,15 @@ def test_a_headline_is_the_largest_of_what_comes_first_or_what_was_chosen() -> N
     chosen = headline(found, {"carrier": "a"})
     assert chosen is not None
     assert chosen.name == "a · flights"
+
+
+def test_a_headline_says_its_unit_once() -> None:
+    """A count of bounded records has its unit in its name."""
+    found = measured("ab", "xyz")
+    for unit, said in (("flights", ""), ("planes", "planes")):
+        columns = [
+            replace(each, unit=unit) if each.role == "value" else each for each in found.columns
+        ]
+        told = headline(replace(found, columns=tuple(columns)))
+        assert told is not None
+        assert (told.name, told.unit) == ("b · flights", said)

@@ -37,7 +37,7 @@ class Headline:
     Args:
         name: Of the series.
         value: The number in words, rounded to what its interval supports.
-        unit: Of the value; empty without one.
+        unit: Of the value; empty without one, or where the name says it.
         interval: Its ends in words; empty without one.
         usual: How it lies among earlier ones; empty where there are too few.
         batch: The batch it is of.
@@ -92,6 +92,7 @@ def headline(
         interval = f"{low} to {high}"
     name, usual = picture.called(series), compared(picture, series)
     others, unit = _others(picture, series), picture.unit_of(series)
+    unit = "" if unit in name else unit
     return Headline(name, said, unit, interval, usual, batch, others, level_of(picture), groups)
 
 
