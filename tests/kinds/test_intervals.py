@@ -503,6 +503,7 @@ def test_the_statement_names_quantiles_with_few_records_beyond() -> None:
         section = QuantilesSection.model_validate(told | {"expected_rows": rows})
         said = section.about_errors() or ""
         assert (f"records beyond {named}" in said) if named else ("beyond" not in said)
+        assert ("no draw shows that it is empty" in said) == (not section.counts())
 
 
 def test_where_draws_hardly_show_an_outer_quantile_its_interval_reaches_a_heavy_tail() -> None:

@@ -429,7 +429,9 @@ class QuantilesSection(ReleaseSection):
         return (
             "lower and upper hold the batch's own quantile 95 times in 100 if it has about the"
             " expected rows; with a tenth of them 2 or 3 times in 10, with ten times as many they"
-            f" are wider than need be{alone}{self._about_outermost('; ')}"
+            " are wider than need be; of an empty batch they are as narrow as of any, for no draw"
+            f" shows that it is empty: a count of kind statistics does"
+            f"{alone}{self._about_outermost('; ')}"
         )
 
     def counts(self) -> bool:
