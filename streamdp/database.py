@@ -42,11 +42,11 @@ def _without(package: str) -> Iterator[None]:
 # Where pandas is installed, sqlite-utils imports it to know the type of a column of time stamps,
 # which no store has. It would be most of the time that a command takes to start.
 with _without("pandas"):
-    from sqlite_utils import db
+    from sqlite_utils.db import Database as SavingDatabase
     from sqlite_utils.db import NoTable
 
 
-class Database(db.Database):
+class Database(SavingDatabase):
     """A database that is asked by one statement, where sqlite-utils sets a savepoint about each."""
 
     def query(
