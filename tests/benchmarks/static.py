@@ -1,7 +1,8 @@
 """Rank errors of one release, without learning: ours against peers, knowing the bounds alone.
 
 Error: mean over repeats of max_q dist(q·n, [#{x < o}, #{x <= o}])/n; without ties that is
-|#{x < o} - q·n|/n. Every repeat draws its own data. With `--set-aside` the
+|#{x < o} - q·n|/n. Every repeat draws its own data. `deviation` is that of the mean; a form and
+`auto`, where it chooses that form, differ by no more than chance. With `--set-aside` the
 data are of laws on which nothing is tuned: they are run once, at the end of a change.
 """
 
@@ -193,27 +194,29 @@ def rows(quick: bool, set_aside: bool = False) -> Iterator[Row]:
             for epsilon in EPSILONS:
                 repeats = 6 if quick else 50
                 for who, release in ours(data, count, epsilon, quick).items():
-                    error = _mean_error(data, count, epsilon, release, repeats, 0.0)
-                    yield _row(data, count, epsilon, who, error)
+                    errors = _errors(data, count, epsilon, release, repeats, 0.0)
+                    yield _row(data, count, epsilon, who, errors)
                 for who, release in others.items():
                     if who == "opendp log" and data.bounds[0] < 0.0:
                         continue
-                    error = _mean_error(data, count, epsilon, release, repeats, data.jitter)
-                    yield _row(data, count, epsilon, who, error)
+                    errors = _errors(data, count, epsilon, release, repeats, data.jitter)
+                    yield _row(data, count, epsilon, who, errors)
                 if count == 1 and not data.jitter:
-                    yield _row(data, count, epsilon, "theory", _theory_mean(data, epsilon, 50))
+                    yield _row(data, count, epsilon, "theory", _theory(data, epsilon, 50))
     for name in ("opendp", "diffprivlib"):
         if not any(who.startswith(name) for who in others):
-            yield {**_row(DATA[0], 9, 0.0, f"{name} (absent)", 0.0), "error": None}
+            absent = _row(DATA[0], 9, 0.0, f"{name} (absent)", [0.0])
+            yield {**absent, "error": None, "deviation": None}
 
 
-def _row(data: Data, count: int, epsilon: float, who: str, error: float) -> Row:
+def _row(data: Data, count: int, epsilon: float, who: str, errors: Sequence[float]) -> Row:
     return {
         "data": data.name,
         "quantiles": count,
         "epsilon": epsilon,
         "who": who,
-        "error": round(error, 6),
+        "error": round(float(np.mean(errors)), 6),
+        "deviation": round(float(np.std(errors)) / len(errors) ** 0.5, 6),
     }
 
 
@@ -221,9 +224,9 @@ def _even(count: int) -> tuple[Fraction, ...]:
     return tuple(Fraction(index, count + 1) for index in range(1, count + 1))
 
 
-def _mean_error(
+def _errors(
     data: Data, count: int, epsilon: float, release: Release, repeats: int, jitter: float
-) -> float:
+) -> list[float]:
     quantiles = [float(each) for each in _even(count)]
     errors = []
     for repeat in range(repeats):
@@ -238,12 +241,12 @@ def _mean_error(
             unit = float(data.resolution)
             released = [float(np.rint(each / unit) * unit) for each in released]
         errors.append(rank_error(values, released, quantiles))
-    return float(np.mean(errors))
+    return errors
 
 
-def _theory_mean(data: Data, epsilon: float, repeats: int) -> float:
+def _theory(data: Data, epsilon: float, repeats: int) -> list[float]:
     batches = (np.sort(data.draw(np.random.default_rng([each, 1]))) for each in range(repeats))
-    return float(np.mean([theory(values, data, epsilon) for values in batches]))
+    return [theory(values, data, epsilon) for values in batches]
 
 
 if __name__ == "__main__":
