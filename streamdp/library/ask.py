@@ -407,8 +407,14 @@ class Ask:
             raise QuestionError(f"no whole {step} lies in {over}")
         rows = []
         for each in periods:
-            places = self.measured.within(each, partial)
-            found = answer(places, partial or over == ALL)
+            try:
+                places = self.measured.within(each, partial)
+                found = answer(places, partial or over == ALL)
+            except QuestionError as error:
+                if step is None:
+                    raise
+                what = f"{each.name}: {error.what}"
+                raise QuestionError(what, where=error.where, hint=error.hint) from None
             rows.append(_row(each.name, name, found, unit, len(places) - found.batches))
         return _table(rows)
 

@@ -217,6 +217,7 @@ def test_changes_are_said_in_words() -> None:
         (("--quantile", ".9999", "--over", RANGE), "beyond what was counted"),
         (("--above", "900", "--over", RANGE), "beyond what was counted"),
         (("--quantile", "1.5", "--over", RANGE), "lies between 0 and 1"),
+        (("--quantile", ".5", "--every", "day", "--partial"), "2013-01-01: of 1 releases"),
         (("--above", "inf"), "inf is none"),
         (("--above", "nan", "--up-to", "9"), "nan is none"),
         (("--above", "1e308"), "1e+308 lies beyond what was counted"),
