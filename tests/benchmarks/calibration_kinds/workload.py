@@ -22,7 +22,7 @@ PROVED = "proved for all answers of a release at once"
 TOLERANCE = 0.1
 
 
-def stream_row(name: str, tables: Sequence[IntArray], price: Price, choose: str = "private") -> Row:
+def stream_row(name: str, tables: Sequence[IntArray], price: Price, choose: str = "auto") -> Row:
     """One row: all answers of all releases."""
     kind = _kind(tables, price, choose)
     state = kind.init()
