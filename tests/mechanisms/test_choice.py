@@ -17,6 +17,7 @@ from streamdp.mechanisms.quantile_tree.planning.choice import (
     TABLE,
     TIES,
     choose_tree,
+    expected_errors,
 )
 from streamdp.mechanisms.quantile_tree.planning.simulation import (
     PublicEntropy,
@@ -79,6 +80,17 @@ def test_ties_on_a_fine_grid_are_found_where_noise_is_small(count, information):
     prior, entropy = JointPrior((Cauchy(0.2, 3.0),) * count), PublicEntropy("ties")
     drawn = np.array([tree.draw(batch, prior, entropy) for _ in range(12)])[:, inside]
     assert (np.abs(drawn - truth) > 1).mean() < 0.1
+
+
+@pytest.mark.parametrize(
+    ("count", "information", "best"), [(29, 500, "binary"), (29, 1700, "joint")]
+)
+def test_errors_are_interpolated_between_lines_of_the_table(count, information, best):
+    """Simulated there, the nearest line's candidate errs 1.4 times as much as the one chosen."""
+    assert choose_tree(count, F(information, 4096), 4096) is CANDIDATES[best]
+    for line in TABLE:
+        there = expected_errors(line.quantiles, line.epsilon_rows)
+        assert there.choice() == line.choice()
 
 
 def test_little_data_is_drawn_with_shapes():

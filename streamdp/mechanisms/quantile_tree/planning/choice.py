@@ -1,13 +1,15 @@
 """`auto`: which tree to draw from, by a public rule.
 
-The rule looks up the cell of a table nearest to (number of quantiles, epsilon times expected
-rows) and takes the candidate that erred least there. Ranks are all that matters, so the table
-holds for any unit and any number of rows. It was made from simulated batches and knows no data, by
+The rule looks up the number of quantiles nearest in a table, interpolates errors between its lines
+at epsilon times expected rows, and takes the candidate that errs least there. Ranks are all that
+matters, so the table holds for any unit and any number of rows. It was made from simulated batches
+and knows no data, by
 `python -m streamdp.mechanisms.quantile_tree.planning.calibrate`.
 """
 
 from __future__ import annotations
 
+import bisect
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -100,14 +102,10 @@ def choose_tree(quantiles: int, epsilon: Fraction, expected_rows: int | None) ->
     """
     if expected_rows is None:
         return CANDIDATES["binary"]
-    information = math.log(float(epsilon) * max(1, expected_rows))
+    information = float(epsilon) * max(1, expected_rows)
     costly = expected_rows > MOST_SPREAD or spread_slack(quantiles) > MOST_ROUNDED * epsilon
-
-    def distance(row: CandidateErrors) -> tuple[float, float]:
-        size = abs(math.log(row.quantiles / quantiles))
-        return size, abs(math.log(row.epsilon_rows) - information)
-
-    return CANDIDATES[min(TABLE, key=distance).choice(_SPREAD if costly else frozenset())]
+    known = expected_errors(quantiles, information)
+    return CANDIDATES[known.choice(_SPREAD if costly else frozenset())]
 
 
 NAMES = (
@@ -219,3 +217,31 @@ def _measured(line: str) -> CandidateErrors:
 
 
 TABLE = tuple(map(_measured, _ERRORS.strip().splitlines()))
+
+
+LEAST = 1e-6
+"""Least error that has a logarithm: the table's last digit is ten times as much."""
+
+
+def expected_errors(quantiles: int, information: float) -> CandidateErrors:
+    """Return the errors of candidates between two lines of the table, in logarithms.
+
+    Args:
+        quantiles: Number of targets; the lines are those of the nearest number.
+        information: Epsilon times the rows; beyond the table, its first or last line holds.
+    """
+    nearest = min(TABLE, key=lambda line: abs(math.log(line.quantiles / quantiles))).quantiles
+    lines = [line for line in TABLE if line.quantiles == nearest]
+    sizes = [line.epsilon_rows for line in lines]
+    at = min(max(information, sizes[0]), sizes[-1])
+    after = max(bisect.bisect_left(sizes, at), 1)
+    low, high = lines[after - 1 : after + 1]
+    share = math.log(at / low.epsilon_rows) / math.log(high.epsilon_rows / low.epsilon_rows)
+    return CandidateErrors(
+        nearest,
+        round(at),
+        {
+            name: max(low.errors[name], LEAST) ** (1.0 - share) * max(error, LEAST) ** share
+            for name, error in high.errors.items()
+        },
+    )
