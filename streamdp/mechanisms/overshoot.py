@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamdp.mechanisms.clip import DISTANCES, Clip
+from streamdp.mechanisms.clip import DISTANCES, DOUBT, SPREADS, Clip
 from streamdp.types import FloatArray, IntArray
 
 LEVEL, WIDTH = 0.95, 1.96
@@ -81,6 +81,9 @@ tails cancel in part. All of it where bounds leave one tail alone."""
 
 FARTHER = 4.0
 """Times the reach, or its part, that is tried for the next batch at most."""
+
+PAST_SURE = 3.0
+"""Times the distance up to which records surely lie that a reach of a mean is at most."""
 
 REACHES, OF_TRIED = 40, 60
 """Reaches that are tried, and distances between which tails are integrated for them."""
@@ -196,7 +199,9 @@ def best_reach(clip: Clip, noise: float, *, summed: bool = False) -> float:
     """Return the reach at which smoothed means and sums err least, in cells.
 
     What a reach hides is a quantile of its posterior above the median (`OF_FIRST`): where little is
-    known of a tail, it is not cut off. It lasts, and noise does not: they add up in squares.
+    known of a tail, it is not cut off. It lasts, and noise does not: they add up in squares. A tail
+    that noise alone leaves possible at every distance would drive the reach out without end, so it
+    is at most three times as far as records surely lie, or a few likely spreads.
 
     Args:
         clip: With the distances that it remembers.
@@ -205,7 +210,13 @@ def best_reach(clip: Clip, noise: float, *, summed: bool = False) -> float:
     """
     tried = _tried(clip)
     part = 1.0 if summed else OF_TWO_TAILS
-    costs = np.hypot(part * _hidden(clip, tried, 1, OF_FIRST), noise * tried)
+    hidden = np.maximum(part * _hidden(clip, tried, 1, OF_FIRST), _known(clip, tried))
+    costs = np.hypot(hidden, noise * tried)
+    sure = np.array(clip.distances) > DOUBT * math.sqrt(clip.spread)
+    farthest = max(
+        [high for (_, high), each in zip(clip.edges(), sure, strict=True) if each] or [0]
+    )
+    costs[tried > max(PAST_SURE * farthest, SPREADS * clip.likely_scale(), tried[0])] = np.inf
     return float(tried[int(np.argmin(costs))])
 
 
@@ -257,6 +268,26 @@ def _hidden(clip: Clip, tried: FloatArray, power: int, quantile: float) -> Float
     chosen = np.take_along_axis(order, np.minimum(below, len(order) - 1)[None], 0)
     found = np.take_along_axis(means, chosen, 0)[0]
     return np.asarray(np.interp(tried, at, np.append(found, 0.0)))
+
+
+def _known(clip: Clip, tried: FloatArray) -> FloatArray:
+    """What reaches surely hide of a mean: that of distances whose records noise does not explain.
+
+    Records are taken to lie at the near end of a distance, but evenly where it holds them more
+    densely than the one before: those pile up there, and are no tail. Behind the first distance
+    that noise may explain nothing counts, since in one far distance it weighs much.
+    """
+    low, high = np.array(clip.edges(), dtype=np.float64).T
+    released = np.array(clip.distances)
+    sure = released > DOUBT * math.sqrt(clip.spread)
+    ended = np.maximum.accumulate(sure) & ~sure
+    seen = np.where(sure & ~np.maximum.accumulate(ended), released, 0.0)
+    density = seen / (high - low)
+    piled = density > np.append(np.inf, density[:-1])
+    start = np.clip(tried[:, None], low, high)
+    evenly = (high - start) / (high - low) * ((high + start) / 2.0 - tried[:, None])
+    beyond = np.where(piled, evenly, np.maximum(low - tried[:, None], 0.0))
+    return np.asarray(beyond @ seen / max(float(np.sum(seen)), 1.0))
 
 
 def _equally_probable(values: FloatArray, weights: FloatArray) -> IntArray:

@@ -145,6 +145,26 @@ def test_the_reach_falls_with_noise_but_not_below_the_likely_spread(
     assert known.likely_scale() <= found <= best(known, noise / 10.0)
 
 
+@pytest.mark.parametrize("summed", [True, False])
+def test_a_heavy_tail_does_not_drive_the_reach_out_day_after_day(summed: bool) -> None:
+    """By hundred days without a bound it is 200 spreads away and farther."""
+    chance = np.random.default_rng(6)
+    known = Clip.first(0, 3876, 1600.0)
+    for _ in range(100):
+        values = np.abs(540.0 + 460.0 * chance.standard_t(3.0, 1363))
+        ends = [*(low for low, _ in known.edges()), np.inf]
+        released = np.histogram(values, ends)[0] + chance.laplace(0.0, 10.0, DISTANCES)
+        known = known.observed(np.rint(released).astype(int).tolist(), 200.0)
+        known = known.following(0, best_reach(known, 0.00115, summed=summed))
+    assert 2000 < known.reach < 20_000
+
+
+def test_values_that_pile_up_far_from_zero_are_not_cut_off() -> None:
+    """However large the noise is, a reach that is below them all would hide them."""
+    values = np.random.default_rng(7).normal(100.0, 15.0, RECORDS)
+    assert best_reach(clip(values, 60, 100.0), 0.2, summed=True) > 90.0
+
+
 def test_with_nothing_seen_the_reach_of_a_mean_is_as_far_as_the_guess_goes() -> None:
     """Noise of a million records a cell: neither a cell nor all of the line."""
     unseen = Clip(0, 160, 10, 40.0, (1e5, -1e6, 2e5, 0.0, 3e5, -2e5, 1e5, 0.0, 0.0), 1e12)
