@@ -1,33 +1,34 @@
 """Intervals of *drawn* quantiles, computed from releases alone: post-processing, so free.
 
-The law of the ranks that released values have in their batch follows from the tree and the public
-number of rows (`planning.rank_law`); it is the same for any batch. Turned around, ranks G that
-the released values o may have had make a plausible batch: its distribution function goes through
-all points (o_j, G_j), and its quantiles are read off it. Between the points and beyond them it
-follows a law of Tukey's family, from the uniform one to ones with heavy tails, and its records lie
-at random: how a batch is spread there, releases do not tell.
+**Ranks.** The law of the ranks that released values have in their batch follows from the tree and
+the public number of rows (`planning.rank_law`). It is the same for any batch. Ranks G that the
+values o may have had make a plausible batch: its distribution function goes through all points
+(o_j, G_j), and its quantiles are read off it. Between the points and beyond them it follows a law
+of Tukey's family, from the uniform one to ones with heavy tails, and its records lie at random
+(`curve`).
 
-Where the noise reaches the ends of a batch, a value released alone may lie outside it and was drawn
-by the prior as much as by the data. Plausible batches of a few parameters, weighted by the law of
-the draws under the actual prior, are then looked at too (`plausible`), and the wider interval is
-given. So it is of a joint draw, which may follow its shapes as a whole: the law of its root is
-divided by what it sums to under each batch (`normaliser`). Of a single first release, in a tail,
-and if a quarter of the draws or more may lie outside, nothing but the guess tells the scale. A
-single value in a tail that moves by far more than its noise may follow the prior, outside of a
-batch that lies anywhere: its interval is the grid then.
-A value that was drawn with little budget lies somewhere between its neighbours: its interval
-reaches from that of one to that of the other. An outer value beyond which too few records are to
-hold it may be drawn far outside a batch that ends sharply: its interval reaches inwards to the
-released value that is surely on the other side of the quantile, or to the middle of its prior.
-A batch may have humps, with holes between: see `curve`.
+Each of what follows can only widen an interval:
 
-Between two humps a batch has no records. All values there have one rank, so a draw lies anywhere in
-the hole, while the quantile lies at one of its ends. Few released values do not show whether there
-is a hole, and the more noise a value has, the likelier one is within it: then an interval reaches
-to the next value that was measured, or by the believed spread of a batch. Where values of several
-quantiles wander from release to release by more than their neighbours show, a rank is as wide as
-that makes it (`width_of_rank`). Where noise reaches an end of a batch and the last gaps between
-values grow, the next may be as many times larger.
+- *Noise reaches the ends of a batch.* A value released alone may lie outside the batch, drawn by
+  its prior as much as by the data. Batches of four parameters are weighted by the law of the draws
+  under the actual prior (`plausible`). A joint draw may follow its shapes as a whole, so the law of
+  its root is divided by what it sums to under each batch (`normaliser`). In a tail, at a first
+  release, or if a quarter of the draws may lie outside, nothing but the guess tells the scale.
+- *A tail that follows its prior.* A single value in a tail that moves by far more than its noise
+  may have left the batch: its interval is the grid.
+- *Little budget.* A value that was hardly measured lies between its neighbours: its interval
+  reaches from that of one to that of the other.
+- *A sharp end.* An outer value beyond which few records lie may be far outside a batch that ends
+  sharply. Its interval reaches inwards to the next value that is surely on the other side of the
+  quantile, or to the middle of its prior.
+- *Holes.* Between two humps all values have one rank: a draw lies anywhere there, its quantile at
+  one of the ends. The more noise a value has, the likelier it lies in a hole. Its interval reaches
+  to the next measured value, or by the believed spread of a batch.
+- *Thin parts.* Values of several quantiles that wander from release to release by more than their
+  neighbours show: a rank is as wide as that makes it (`width_of_rank`).
+- *Growing gaps.* Where noise reaches an end and the last gaps between values grow, the next may be
+  as many times larger.
+- *Steps.* A value between two steps of the column has its quantile at one of them.
 
 References:
     Parzen, Wei & Xie 1994 (resampling by a pivotal function); Tukey's lambda distributions.
