@@ -262,8 +262,10 @@ def _store(configuration: Configuration) -> str:
     from streamdp.store.database import connect_to_read
     from streamdp.store.ledger import chain
     from streamdp.store.migrations import is_current
+    from streamdp.store.verified_open import require_store
 
     path = configuration.store.path
+    require_store(*configuration.store.paths())
     if not path.exists():
         return "not made yet; `streamdp run` makes it"
     if path.stat().st_mode & 0o077:

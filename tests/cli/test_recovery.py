@@ -57,6 +57,14 @@ def test_a_backup_is_put_back_and_reconciled(released: Path) -> None:
     assert typed("doctor").exit_code == 0
 
 
+def test_doctor_says_that_the_store_of_an_anchor_is_gone(released: Path) -> None:
+    """As `run` does, which does not make it."""
+    for name in ("streamdp.db", "streamdp.db-wal", "streamdp.db-shm"):
+        (released / name).unlink(missing_ok=True)
+    assert states("doctor")["store"] == "WRONG"
+    assert "its anchor is there" in typed("doctor").output
+
+
 def test_a_copy_of_another_store_is_not_put_back(released: Path) -> None:
     """Its charges are none of this one's: nothing is asked, nothing is replaced."""
     other = World(released / "other", make=True).path
