@@ -74,9 +74,10 @@ UNLIKE = 0.5
 """Deviation of first counts of a table about their mean, as a part of it, at least: few noisy
 counts do not show that groups are of one size."""
 
-OF_ALL = 2.0
+OF_ALL = 8.0
 """Times the variance of the mean of first values that each series takes for doubt of its own: the
-error is one for all, and none would lose it by its own values soon."""
+error is one for all, and none would lose it by its own values soon. Fewer leave tables of many
+of small counts astray, more let noise into small ones."""
 
 FEW, FEW_SHARE = 5.0, 0.1
 """Fewer records than either are hardly any."""
