@@ -351,9 +351,9 @@ def test_a_headline_is_the_largest_of_what_comes_first_or_what_was_chosen() -> N
 
 
 def test_a_headline_says_its_unit_once() -> None:
-    """A count of bounded records has its unit in its name."""
+    """A count of bounded records has its unit in its name; a letter of the name is no unit."""
     found = measured("ab", "xyz")
-    for unit, said in (("flights", ""), ("planes", "planes")):
+    for unit, said in (("flights", ""), ("planes", "planes"), ("s", "s"), ("", "")):
         columns = [
             replace(each, unit=unit) if each.role == "value" else each for each in found.columns
         ]

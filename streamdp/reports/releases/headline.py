@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -92,7 +93,8 @@ def headline(
         interval = f"{low} to {high}"
     name, usual = picture.called(series), compared(picture, series)
     others, unit = _others(picture, series), picture.unit_of(series)
-    unit = "" if unit in name else unit
+    if re.search(rf"(?<!\w){re.escape(unit)}(?!\w)", name):
+        unit = ""
     return Headline(name, said, unit, interval, usual, batch, others, level_of(picture), groups)
 
 
