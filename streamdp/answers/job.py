@@ -442,7 +442,7 @@ class ColumnDistribution:
         return self.part(above, up_to, places)
 
     def part(self, above: float | None, up_to: float | None, places: IntArray) -> Answer:
-        """The same of a part of what is asked about, which may have hardly any records."""
+        """Return the share of records; unlike `share`, of groups with hardly any records too."""
         ends = [self._counted_cell(each, places) for each in (above, up_to) if each is not None]
         found = share(self.history, self.scales, self._weights(places), np.array(ends, dtype=float))
         sign = np.array(

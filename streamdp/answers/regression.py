@@ -172,7 +172,6 @@ class BatchHistory:
 
     batches: tuple[Counted, ...]
     at: FloatArray = field(init=False)
-    sizes: FloatArray = field(init=False)
     shares: tuple[Shares, ...] = field(init=False)
     _sizes: Sizes = field(init=False)
     _bases: dict[bytes, Base] = field(init=False, default_factory=dict)
@@ -183,8 +182,12 @@ class BatchHistory:
         shares = tuple(map(shares_of, self.batches, found.likely.tolist()))
         object.__setattr__(self, "at", np.array([each.at for each in self.batches]))
         object.__setattr__(self, "_sizes", found)
-        object.__setattr__(self, "sizes", found.likely)
         object.__setattr__(self, "shares", shares)
+
+    @property
+    def sizes(self) -> FloatArray:
+        """Likely number of records of each batch, at least 1, shape (batches,)."""
+        return self._sizes.likely
 
     def records(self, places: IntArray) -> NoisyNumber:
         """The likely number of records of some batches, and its variance."""

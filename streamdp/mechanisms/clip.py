@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from streamdp.types import Dimension, FloatArray, Grid, IntArray, Json
+from streamdp.types import BoolArray, Dimension, FloatArray, Grid, IntArray, Json
 
 DISTANCES = 9
 """Cells of the histogram of distances: below one unit, then powers of two of it."""
@@ -171,15 +171,20 @@ class Clip:
         shares: FloatArray = believed / believed.sum()
         return shares
 
+    @property
+    def sure(self) -> BoolArray:
+        """Distances at which noise alone does not explain the released numbers."""
+        return np.array(self.distances) > DOUBT * math.sqrt(self.spread)
+
     def falling(self) -> FloatArray:
         """Released numbers; behind the last one that is sure, the nearest that do not rise.
 
         A far cell weighs by the square of its distance, so noise in one of them alone would make a
-        spread of its own. Tails fall: what rises is averaged with what lies
-        before it (isotonic regression by pooling adjacent violators).
+        spread of its own. Tails fall: what rises is averaged with what lies before it (isotonic
+        regression by pooling adjacent violators).
         """
         seen = np.array(self.distances)
-        sure = np.flatnonzero(seen > DOUBT * math.sqrt(self.spread))
+        sure = np.flatnonzero(self.sure)
         start = int(sure[-1]) + 1 if len(sure) else 0
         blocks: list[tuple[float, int]] = []
         for each in seen[start:].tolist():
@@ -221,13 +226,14 @@ class Clip:
 
     def overshoot(self, reach: float) -> float:
         """Mean of what lies beyond a reach."""
-        return float(self.shares() @ self._beyond(reach))
+        return float(self.shares() @ self.beyond(np.array(reach)))
 
-    def _beyond(self, reach: float) -> FloatArray:
-        """Means of max(d - reach, 0) by distance, even within a cell."""
+    def beyond(self, reaches: FloatArray) -> FloatArray:
+        """Means of max(d - reach, 0) by distance, even within a cell; shape (..., distances)."""
         low, high = np.array(self.edges(), dtype=float).T
+        reach = reaches[..., None]
         start = np.clip(reach, low, high)
-        return np.asarray((high - start) / (high - low) * ((high + start) / 2 - reach))
+        return np.asarray((high - start) / (high - low) * ((high + start) / 2.0 - reach))
 
     def room(self, column: Grid) -> tuple[float, float]:
         """Cells of the column that lie below and above those of the clip."""

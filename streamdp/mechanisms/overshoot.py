@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamdp.mechanisms.clip import DISTANCES, DOUBT, SPREADS, Clip
+from streamdp.mechanisms.clip import DISTANCES, SPREADS, Clip
 from streamdp.types import FloatArray, IntArray
 
 LEVEL, WIDTH = 0.95, 1.96
@@ -212,10 +212,7 @@ def best_reach(clip: Clip, noise: float, *, summed: bool = False) -> float:
     part = 1.0 if summed else OF_TWO_TAILS
     hidden = np.maximum(part * _hidden(clip, tried, 1, OF_FIRST), _known(clip, tried))
     costs = np.hypot(hidden, noise * tried)
-    sure = np.array(clip.distances) > DOUBT * math.sqrt(clip.spread)
-    farthest = max(
-        [high for (_, high), each in zip(clip.edges(), sure, strict=True) if each] or [0]
-    )
+    farthest = np.max(np.array(clip.edges(), dtype=np.float64)[:, 1], initial=0.0, where=clip.sure)
     costs[tried > max(PAST_SURE * farthest, SPREADS * clip.likely_scale(), tried[0])] = np.inf
     return float(tried[int(np.argmin(costs))])
 
@@ -278,15 +275,12 @@ def _known(clip: Clip, tried: FloatArray) -> FloatArray:
     that noise may explain nothing counts, since in one far distance it weighs much.
     """
     low, high = np.array(clip.edges(), dtype=np.float64).T
-    released = np.array(clip.distances)
-    sure = released > DOUBT * math.sqrt(clip.spread)
+    sure = clip.sure
     ended = np.maximum.accumulate(sure) & ~sure
-    seen = np.where(sure & ~np.maximum.accumulate(ended), released, 0.0)
+    seen = np.where(sure & ~np.maximum.accumulate(ended), clip.distances, 0.0)
     density = seen / (high - low)
     piled = density > np.append(np.inf, density[:-1])
-    start = np.clip(tried[:, None], low, high)
-    evenly = (high - start) / (high - low) * ((high + start) / 2.0 - tried[:, None])
-    beyond = np.where(piled, evenly, np.maximum(low - tried[:, None], 0.0))
+    beyond = np.where(piled, clip.beyond(tried), np.maximum(low - tried[:, None], 0.0))
     return np.asarray(beyond @ seen / max(float(np.sum(seen)), 1.0))
 
 

@@ -116,7 +116,9 @@ class PrivateWeights:
         else:
             rounds = self._rounds(turning=True)
             turned = self._rounds(cold=True) if rounds > 1 else 0
-        blind = self._is_blind and not (looking and rounds == 1)
+        looks = None
+        if self.choose == "auto" and not cold:
+            looks = 0 if self._is_blind and not (looking and rounds == 1) else 1
         return Design(
             self.amount,
             rounds,
@@ -125,7 +127,7 @@ class PrivateWeights:
             self.tolerance,
             self.loss,
             turned,
-            None if cold or self.choose != "auto" else 0 if blind else 1,
+            looks,
         )
 
     @property

@@ -197,22 +197,19 @@ def test_drawn_values_are_read_wherever_they_lie(cells: list[float]) -> None:
     check(before().after(Evidence(np.array(cells) - 0.5, shares, noise, 100.0, 1e-4)))
 
 
+def update(prior: FloatArray, after: FloatArray) -> Update:
+    """A release that changes the weights of curves."""
+    believed, known = before(weights=prior), PosteriorMean(np.zeros(1), np.zeros(1))
+    return Update(believed, believed, NOTHING, known, after[:, None], after, np.ones(1))
+
+
 def test_news_is_the_likelihood_that_leads_from_the_belief_before_to_that_after() -> None:
     """Of normal beliefs about one number: what a release showed, and how sure it was of it."""
     values = np.linspace(-8.0, 8.0, 801)[:, None]
     prior = np.exp(-0.5 * values[:, 0] ** 2)
     likelihood = np.exp(-0.5 * (values[:, 0] - 3.0) ** 2 / 0.5)
     prior, after = prior / prior.sum(), prior * likelihood / (prior @ likelihood)
-    known = PosteriorMean(np.zeros(1), np.zeros(1))
-    release = Update(
-        before(weights=prior),
-        before(weights=prior),
-        NOTHING,
-        known,
-        after[:, None],
-        after,
-        np.ones(1),
-    )
+    release = update(prior, after)
     shown, variances = release.likelihood_moments(values, after @ values)
     assert shown == pytest.approx([3.0], rel=1e-3)
     assert variances == pytest.approx([0.5], rel=1e-3)
@@ -221,16 +218,7 @@ def test_news_is_the_likelihood_that_leads_from_the_belief_before_to_that_after(
 def test_a_release_that_changes_no_belief_brings_no_news() -> None:
     """Its variance is that of nothing."""
     weights, values = np.array([0.2, 0.5, 0.3]), np.array([[1.0], [2.0], [4.0]])
-    known = PosteriorMean(np.zeros(1), np.zeros(1))
-    after = Update(
-        before(weights=weights),
-        before(weights=weights),
-        NOTHING,
-        known,
-        weights[:, None],
-        weights,
-        np.ones(1),
-    )
+    after = update(weights, weights)
     assert after.likelihood_moments(values, weights @ values)[1][0] > 1e9
 
 

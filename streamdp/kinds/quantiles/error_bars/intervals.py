@@ -68,7 +68,6 @@ NEAR = 0.1
 reaches by two deviations of its rank over the records of a step: the quantile is at the next one on
 this side less than once in 40 times then."""
 
-
 _NO_CELLS: IntArray = np.empty(0, dtype=np.int64)
 
 
@@ -180,12 +179,12 @@ def intervals(
         past: Values drawn in releases before, the newest last.
     """
     scale, resolution = believed.scale, float(tree.grid.resolution)
-    released = _untied(np.array(values), resolution)
+    released, seen = _untied(np.array(values), resolution), np.array((*past, *values))
     ranks, laid = _laid(tree, bool(prior.shapes), rows)
     noisy = is_noisy(tree, rows)
     if len(values) == 1:
         shares = _EDGES_ALONE if past else _EDGES
-        found, p_moved = _alone(tree, laid, prior, rows, scale, np.array((*past, *values)))
+        found, p_moved = _alone(tree, laid, prior, rows, scale, seen)
     else:
         shares, found = _EDGES, through(released, laid)
     edges = np.quantile(found, shares, axis=0)
@@ -195,14 +194,13 @@ def intervals(
         edges = np.stack([np.minimum(edges[0], few[0]), np.maximum(edges[1], few[1])])
     inner = _inwards(released, ranks, tree, prior, rows, believed)
     if len(values) == 1 and len(past) >= ENOUGH and not noisy:
-        more = [_between_piles(np.array((*past, *values)), resolution)]
+        more = [_between_piles(seen, resolution)]
     else:
         more = [off_atoms(tree, prior, rows, np.array(values))]
         more.append(across(tree, rows, released, tuple(faint(tree, rows)), scale))
-    step = _step(tree, prior, np.array((*past, *values)))
+    step = _step(tree, prior, seen)
     if step == 1 and len(values) > 1 and len(past) >= LEAST_PAST * len(values):
-        seen = np.array((*past, *values)).reshape(-1, len(values))
-        more.append(_wandering(tree, ranks, rows, seen))
+        more.append(_wandering(tree, ranks, rows, seen.reshape(-1, len(values))))
     for ends in (inner, *more):
         edges = np.stack([np.minimum(edges[0], ends[0]), np.maximum(edges[1], ends[1])])
     if len(values) == 1 and p_moved > 0.5 and _may_stray(tree, prior, rows):
@@ -432,8 +430,8 @@ def _step(tree: QuantileTree, prior: JointPrior, values: FloatArray) -> int:
     if tree.node == "joint" and not tree.spread:
         return 1
     resolution = float(tree.grid.resolution)
-    joint = tree.node == "joint" and prior.shapes is not None
-    public = _centre_cells(prior.shapes, resolution) if joint and prior.shapes else _NO_CELLS
+    shapes = prior.shapes if tree.node == "joint" else None
+    public = _NO_CELLS if shapes is None else _centre_cells(shapes, resolution)
     return step_of(np.rint(values / resolution).astype(np.int64), public)
 
 

@@ -13,12 +13,13 @@ With F the variance of level + offset, U = λ·τ·b and S = F + U + ρ·R, the 
 f + (F + U)/S·(y - f). Models are weighted by evidence pooled over the series of a release, with a
 fixed share that goes back to weights that prefer series that stay: where noise is large, models can
 hardly be told apart, and the first weights decide how much is averaged. Each series weighs models,
-λ and ρ once more by its own value. Each
-drift has a level of its own: those of models that drift alike are merged into one mean and variance
-after each step, and a drift takes as much of all levels as weight goes back to it (interacting
-multiple models). With one level for all, doubts about drifts that nothing speaks for would add up
-from step to step, and under much noise no more than the last twenty values would be averaged. A
-state is sixteen numbers a series, and two for each drift.
+λ and ρ once more by its own value.
+
+Each drift has a level of its own: those of models that drift alike are merged into one mean and
+variance after each step, and a drift takes as much of all levels as weight goes back to it
+(interacting multiple models). With one level for all, doubts about drifts that nothing speaks for
+would add up from step to step, and under much noise no more than the last twenty values would be
+averaged. A state is sixteen numbers a series, and two for each drift.
 
 Counts of a table are estimated once more with levels that are drawn together (`drawn_together`),
 and one below ln 2, the median of Poisson's law of less being 0, is published as 0. Neither enters
@@ -76,8 +77,8 @@ counts do not show that groups are of one size."""
 
 OF_ALL = 8.0
 """Times the variance of the mean of first values that each series takes for doubt of its own: the
-error is one for all, and none would lose it by its own values soon. Fewer leave tables of many
-of small counts astray, more let noise into small ones."""
+error is one for all, and none would lose it by its own values soon. With less doubt, tables of many
+small counts stay astray; with more, noise gets into tables of few."""
 
 FEW, FEW_SHARE = 5.0, 0.1
 """Fewer records than either are hardly any."""

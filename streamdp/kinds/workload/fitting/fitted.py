@@ -260,17 +260,16 @@ class Fitting:
 
     def _telling(self, measurements: Sequence[NoisyMarginal]) -> list[NoisyMarginal]:
         """Those of which no other says the same: a table is far off where one within it is."""
-        every = list(enumerate(measurements))
-        return [
-            each
-            for number, each in every
-            if not any(
-                (other.place != each.place or earlier < number)
-                and math.isfinite(noise_within(self._workload, other.place, each.place))
-                for earlier, other in every
-                if earlier != number
+        telling = []
+        for number, each in enumerate(measurements):
+            later = [other for other in measurements[number + 1 :] if other.place != each.place]
+            within = (
+                noise_within(self._workload, other.place, each.place)
+                for other in (*measurements[:number], *later)
             )
-        ]
+            if not any(map(math.isfinite, within)):
+                telling.append(each)
+        return telling
 
     def _most_ahead(self, measurements: tuple[NoisyMarginal, ...]) -> float:
         """Nats by which the past may be ahead of these measurements."""
